@@ -131,6 +131,27 @@ CASES = {
     "sort": (lambda m, x: m.sort(x, stable=True), [rounded(LINE)]),
     "sort descending": (lambda m, x: m.sort(x, descending=True, stable=True), [holes(LINE)]),
     "sort i64": (lambda m, x: m.sort(x - (1 << 39))[0], [integers(70000, high=1 << 40)]),
+    "index_add of rows": (lambda m, x, i, y: x.index_add(0, i, y),
+        [ROWS, integers(900, high=70), numbers(900, 300, seed=7)]),
+    "index_add of one row": (lambda m, x, i, y: x.index_add(0, i, y.expand(900, 300)),
+        [ROWS, integers(900, high=70), numbers(1, 300, seed=7)]),
+    "index_add of columns": (lambda m, x, i, y: x.index_add(1, i, y),
+        [ROWS, integers(900, high=300), numbers(70, 900, seed=7)]),
+    "index_add far apart": (lambda m, x, i, y: x.double().index_add(0, i, y.double()),
+        [numbers(100000), integers(70001, high=100000), numbers(70001, seed=7)]),
+    "index_copy of rows": (lambda m, x, y: x.index_copy(0, m.arange(69, -1, -1), y),
+        [ROWS, numbers(70, 300, seed=7)]),
+    "index_reduce of rows": (lambda m, x, i, y: x.index_reduce(0, i, y, "amax"),
+        [ROWS, integers(900, high=70), numbers(900, 300, seed=7)]),
+    "sparse to_dense": (lambda m, i, j, x: m.sparse_coo_tensor(
+        m.stack([i, j]), x.double(), (400, 300), check_invariants=True).to_dense(),
+        [integers(70001, high=400), integers(70001, high=300, seed=8), numbers(70001)]),
+    "unique by counts": (lambda m, x: m.unique(x - 150, return_inverse=True, return_counts=True),
+        [integers(200000, high=300)]),
+    "unique of bytes": (lambda m, x: m.unique(x.to(m.int8), return_inverse=True),
+        [integers(400, 200, high=256)]),
+    "unique far apart": (lambda m, x: m.unique(x * (1 << 40), return_counts=True),
+        [integers(5000, high=300)]),
     "bincount": (lambda m, x: m.bincount(x, minlength=50), [integers(200000, high=300)]),
     "cosine_similarity": (lambda m, x, y: m.nn.functional.cosine_similarity(x, y),
                           [ROWS, holes(numbers(70, 300, seed=8), 4000)]),
@@ -142,6 +163,12 @@ CASES = {
     "row times matrix, added": (lambda m, c, x, w: m.addmm(c, x, w, beta=0.5, alpha=2.0),
                                 [numbers(1, 99), numbers(1, 40), numbers(40, 99)]),
     "embedding_bag": (bag, [numbers(50, 33), integers(60, 21, high=50)]),
+    "embedding_bag by vectors": (bag, [numbers(50, 112), integers(60, 21, high=50)]),
+    "embedding_bag by vectors, padded": (lambda m, w, i: bag(m, w, i, padding_idx=3),
+        [numbers(50, 112), integers(60, 21, high=50)]),
+    "embedding backward": (lambda m, g, i: m.ops.aten.embedding_dense_backward(
+        g.double(), i, 500, 7, True),
+        [numbers(40000, 5), integers(40000, high=500)]),
     "embedding_bag mean": (lambda m, w, i: bag(m, w, i, "mean", padding_idx=3),
                            [numbers(50, 33), integers(60, 21, high=50)]),
     "embedding_bag max": (lambda m, w, i: bag(m, w, i, "max"),
@@ -263,6 +290,35 @@ def test_scatter_refuses_indices_outside(bad, threads):
                 scatter(1, i, x)
     finally:
         facula.set_num_threads(before)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("shape", [(200000,), (500, 40)], ids=str)
+def test_of_values_with_one_index_the_last_stays(shape, threads):
+    which = integers(70001, high=shape[0])
+    values = numbers(70001, *shape[1:])
+    expected = np.zeros(shape, np.float32)
+    for i, value in zip(which, values, strict=True):
+        expected[i] = value
+    before = facula.get_num_threads()
+    try:
+        facula.set_num_threads(threads)
+        index, source = facula.from_numpy(which), facula.from_numpy(values)
+        found = facula.zeros(shape).index_put((index,), source)
+        np.testing.assert_array_equal(found.numpy(), expected)
+        found = facula.zeros(shape).index_copy(0, index, source)
+        np.testing.assert_array_equal(found.numpy(), expected)
+    finally:
+        facula.set_num_threads(before)
+
+
+@pytest.mark.parametrize("bad", [-1, 300, 1 << 62])
+def test_positions_of_sparse_tensors_outside_are_refused(bad):
+    index = np.stack([integers(9000, high=400), integers(9000, high=300, seed=8)])
+    index[1, 8999] = bad
+    with pytest.raises(RuntimeError, match=str(bad)):
+        m = facula
+        m.sparse_coo_tensor(m.from_numpy(index), m.ones(9000), (400, 300)).to_dense()
 
 
 @pytest.mark.parametrize("rows", [1, 5, 8, 9, 40])

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/scalar.h"
@@ -22,14 +23,18 @@ struct RowNumbers {
   size_t size() const { return static_cast<size_t>(memory.numel()); }
   const int64_t* begin() const { return memory.data<int64_t>(); }
   const int64_t* end() const { return begin() + size(); }
-  int64_t operator[](size_t i) const { return begin()[i]; }
 };
+
+// Numbers that one task handles.
+constexpr int64_t number_run = 16384;
 
 RowNumbers row_numbers(const Tensor& indices, int64_t rows) {
   const RowNumbers numbers{contiguous(converted(indices, DType::Int64))};
-  int64_t outside = 0;
-  for (int64_t n : numbers) outside |= (n < 0) | (n >= rows);
-  check_index(outside == 0, "index out of range in self");
+  const int64_t* list = numbers.begin();
+  parallel_for(numbers.memory.numel(), number_run, [&](int64_t begin, int64_t end) {
+    check_index(FACULA_OF_ISA(are_rows)(list + begin, end - begin, rows),
+                "index out of range in self");
+  });
   return numbers;
 }
 
@@ -40,48 +45,51 @@ struct TableParts {
   std::vector<int64_t> order;  // places in the list of indices, part by part
   std::vector<int64_t> starts;
 
-  TableParts(std::span<const int64_t> numbers, int64_t rows, int64_t width) {
+  TableParts(std::span<const int64_t> numbers, int64_t rows, int64_t width)
+      : order(numbers.size()) {
     if (numbers.size() * static_cast<size_t>(width) >= 65536)
       shift = std::bit_width(static_cast<uint64_t>((rows - 1) / most));
     starts.resize(static_cast<size_t>(((rows - 1) >> shift) + 2));
-    for (int64_t row : numbers) ++starts[static_cast<size_t>((row >> shift) + 1)];
-    for (size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
-    order.resize(numbers.size());
-    std::vector<int64_t> at(starts);
-    for (size_t i = 0; i < numbers.size(); ++i)
-      order[static_cast<size_t>(at[static_cast<size_t>(numbers[i] >> shift)]++)] =
-          static_cast<int64_t>(i);
+    const auto n = static_cast<int64_t>(numbers.size()), parts = count();
+    // By runs of the list, which threads share: how many of a run belong to a part, and then where
+    // the first of them stands.
+    std::vector<int64_t> at(static_cast<size_t>((n + number_run - 1) / number_run * parts));
+    const auto for_runs = [&](auto&& body) {
+      parallel_for(n, number_run, [&](int64_t begin, int64_t end) {
+        int64_t* run = at.data() + begin / number_run * parts;
+        for (int64_t i = begin; i < end; ++i)
+          body(i, run[numbers[static_cast<size_t>(i)] >> shift]);
+      });
+    };
+    for_runs([](int64_t, int64_t& found) { ++found; });
+    int64_t before = 0;
+    for (int64_t part = 0; part < parts; ++part) {
+      for (size_t k = static_cast<size_t>(part); k < at.size(); k += static_cast<size_t>(parts))
+        before += std::exchange(at[k], before);
+      starts[static_cast<size_t>(part) + 1] = before;
+    }
+    for_runs([&](int64_t i, int64_t& place) { order[static_cast<size_t>(place++)] = i; });
   }
   int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }
-  std::span<const int64_t> part(int64_t k) const {
-    const auto from = static_cast<size_t>(starts[static_cast<size_t>(k)]);
-    return std::span(order).subspan(from,
-                                    static_cast<size_t>(starts[static_cast<size_t>(k) + 1]) - from);
-  }
 };
 
 template <class T>
-void add_rows(const T* grad, std::span<const int64_t> numbers, const std::vector<int64_t>& counts,
-              int64_t rows, int64_t width, int64_t padding, T* out) {
+void sum_into_table(const T* grad, std::span<const int64_t> numbers,
+                    const std::vector<int64_t>& counts, int64_t rows, int64_t width,
+                    int64_t padding, T* out) {
   if (numbers.empty() || rows == 0) return;
-  constexpr size_t ahead = 8;  // distance of the prefetch in rows
-  constexpr int64_t line = 64 / sizeof(T);
-  const auto add = FACULA_OF_ISA(add_row<T>);
   const TableParts parts(numbers, rows, width);
   parallel_for(parts.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const std::span<const int64_t> places = parts.part(k);
-      for (size_t p = 0; p < places.size(); ++p) {
-        if (p + ahead < places.size())
-          for (int64_t l = 0; l < std::min<int64_t>(width, 8 * line); l += line)
-            __builtin_prefetch(grad + places[p + ahead] * width + l);
-        const int64_t row = numbers[static_cast<size_t>(places[p])];
-        if (row == padding) continue;
-        const T share =
-            counts.empty() ? T(1) : T(1) / static_cast<T>(counts[static_cast<size_t>(row)]);
-        add(grad + places[p] * width, share, width, out + row * width);
-      }
-    }
+    const int64_t first = parts.starts[static_cast<size_t>(begin)],
+                  last = parts.starts[static_cast<size_t>(end)];
+    const RowSums<T> rows_of{grad,
+                             parts.order.data() + first,
+                             numbers.data(),
+                             last - first,
+                             width,
+                             padding,
+                             counts.empty() ? nullptr : counts.data()};
+    FACULA_OF_ISA(add_rows<T>)(rows_of, out);
   });
 }
 
@@ -107,8 +115,8 @@ void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t
   fill(sum, 0);
   const int64_t width = rows > 0 ? out.numel() / rows : 0;
   dispatch<float, double>(wide, "embedding_backward", [&]<class T>(Type<T>) {
-    add_rows<T>(g.data<T>(), {numbers.begin(), numbers.size()}, counts, rows, width, padding,
-                sum.data<T>());
+    sum_into_table<T>(g.data<T>(), {numbers.begin(), numbers.size()}, counts, rows, width, padding,
+                      sum.data<T>());
   });
   if (!sum.is_same(out)) copy(out, sum);
 }

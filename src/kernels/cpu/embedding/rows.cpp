@@ -5,50 +5,94 @@
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
-// `vectors` vectors of columns, from the first one on, summed in registers.
+template <class T>
+[[gnu::always_inline]] inline bool is_row(const TableBags<T>& bags, int64_t number) {
+  return static_cast<uint64_t>(number) < static_cast<uint64_t>(bags.rows);
+}
+
+// Asks for what is read of a row some steps ahead: its number is not tested, and nothing is read.
+template <class T>
+[[gnu::always_inline]] inline void ask_for(const TableBags<T>& bags, int64_t number, int64_t first,
+                                           int64_t columns, bool between_lines) {
+  constexpr uint64_t line = 64;
+  const uint64_t at = static_cast<uint64_t>(number) * static_cast<uint64_t>(bags.width) +
+                      static_cast<uint64_t>(first);
+  const uint64_t begin = reinterpret_cast<uint64_t>(bags.table) + at * sizeof(T);
+  const uint64_t bytes = static_cast<uint64_t>(columns) * sizeof(T);
+#pragma GCC unroll 8
+  for (uint64_t l = 0; l < bytes; l += line)
+    __builtin_prefetch(reinterpret_cast<const char*>(begin + l));
+  if (between_lines) __builtin_prefetch(reinterpret_cast<const char*>(begin + bytes - 1));
+}
+
+// `vectors` vectors of columns, from the first one on, summed in registers, bag after bag.
 template <class T, int vectors, bool scaled, bool padded>
-void sum_vectors(const TableRows<T>& rows, int64_t first, T* to) {
+bool sum_vectors(const TableBags<T>& bags, int64_t first, T* to) {
   using S = Simd<T>;
-  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  constexpr int64_t columns = vectors * S::lanes, line = 64 / static_cast<int64_t>(sizeof(T));
   constexpr int64_t ahead = vectors <= 2 ? 24 : 12;  // distance of the prefetch in rows
-  typename S::Vec sum[vectors] = {};
-  const int64_t known = rows.count + rows.ahead - ahead;
-  const bool between_lines =
-      rows.width % line != 0 || reinterpret_cast<uintptr_t>(rows.table + first) % 64 != 0;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    if (i < known) {
-      const T* next = rows.table + rows.numbers[i + ahead] * rows.width + first;
+  const int64_t* const numbers = bags.numbers;
+  const T* const table = bags.table + first;
+  const bool between_lines = bags.width % line != 0 || reinterpret_cast<uintptr_t>(table) % 64 != 0;
+  const int64_t known = bags.starts[bags.count] - ahead;
+  int64_t i = bags.starts[0];
+  for (int64_t b = 0; b < bags.count; ++b) {
+    typename S::Vec sum[vectors] = {};
+    for (const int64_t end = bags.starts[b + 1]; i < end; ++i) {
+      if (i < known) ask_for(bags, numbers[i + ahead], first, columns, between_lines);
+      const int64_t row = numbers[i];
+      if (!is_row(bags, row)) [[unlikely]]
+        return false;
+      if (padded && row == bags.padding) continue;
+      const T* from = table + row * bags.width;
+      const auto scale = S::broadcast(scaled ? bags.scales[i] : T(1));
 #pragma GCC unroll 8
-      for (int64_t l = 0; l < vectors * S::lanes; l += line) __builtin_prefetch(next + l);
-      if (between_lines) __builtin_prefetch(next + vectors * S::lanes - 1);
+      for (int j = 0; j < vectors; ++j)
+        sum[j] += scaled ? S::load(from + j * S::lanes) * scale : S::load(from + j * S::lanes);
     }
-    if (padded && rows.numbers[i] == rows.padding) continue;
-    const T* from = rows.table + rows.numbers[i] * rows.width + first;
-    const auto scale = S::broadcast(scaled ? rows.scales[i] : T(1));
 #pragma GCC unroll 8
-    for (int j = 0; j < vectors; ++j)
-      sum[j] += scaled ? S::load(from + j * S::lanes) * scale : S::load(from + j * S::lanes);
+    for (int j = 0; j < vectors; ++j) S::store(to + b * bags.width + first + j * S::lanes, sum[j]);
   }
-#pragma GCC unroll 8
-  for (int j = 0; j < vectors; ++j) S::store(to + first + j * S::lanes, sum[j]);
+  return true;
 }
 template <class T, int vectors>
-void sum_block(const TableRows<T>& rows, int64_t first, T* to) {
-  if (rows.scales) return sum_vectors<T, vectors, true, true>(rows, first, to);
-  if (rows.padding >= 0) return sum_vectors<T, vectors, false, true>(rows, first, to);
-  sum_vectors<T, vectors, false, false>(rows, first, to);
+bool sum_block(const TableBags<T>& bags, int64_t first, T* to) {
+  if (bags.scales) return sum_vectors<T, vectors, true, true>(bags, first, to);
+  if (bags.padding >= 0) return sum_vectors<T, vectors, false, true>(bags, first, to);
+  return sum_vectors<T, vectors, false, false>(bags, first, to);
 }
 
 // Columns from the first one on, summed in memory.
 template <class T, class A>
-void sum_columns(const TableRows<T>& rows, int64_t first, A* to) {
-  for (int64_t k = first; k < rows.width; ++k) to[k] = A(0);
-  for (int64_t i = 0; i < rows.count; ++i) {
-    if (rows.numbers[i] == rows.padding) continue;
-    const T* from = rows.table + rows.numbers[i] * rows.width;
-    const A scale = rows.scales ? static_cast<A>(rows.scales[i]) : A(1);
-    for (int64_t k = first; k < rows.width; ++k) to[k] += static_cast<A>(from[k]) * scale;
+bool sum_columns(const TableBags<T>& bags, int64_t first, A* to) {
+  for (int64_t b = 0; b < bags.count; ++b, to += bags.width) {
+    for (int64_t k = first; k < bags.width; ++k) to[k] = A(0);
+    for (int64_t i = bags.starts[b]; i < bags.starts[b + 1]; ++i) {
+      const int64_t row = bags.numbers[i];
+      if (!is_row(bags, row)) [[unlikely]]
+        return false;
+      if (row == bags.padding) continue;
+      const T* from = bags.table + row * bags.width;
+      const A scale = bags.scales ? static_cast<A>(bags.scales[i]) : A(1);
+      for (int64_t k = first; k < bags.width; ++k) to[k] += static_cast<A>(from[k]) * scale;
+    }
   }
+  return true;
+}
+
+template <class T>
+bool sum_all_columns(const TableBags<T>& bags, accumulate_t<T>* to) {
+  int64_t done = 0;
+  bool hold = true;
+  if constexpr (std::is_same_v<T, accumulate_t<T>>) {
+    constexpr int64_t lanes = Simd<T>::lanes;
+    for (; hold && done + 4 * lanes <= bags.width; done += 4 * lanes)
+      hold = sum_block<T, 4>(bags, done, to);
+    if (hold && done + 2 * lanes <= bags.width)
+      hold = sum_block<T, 2>(bags, done, to), done += 2 * lanes;
+    if (hold && done + lanes <= bags.width) hold = sum_block<T, 1>(bags, done, to), done += lanes;
+  }
+  return hold && (done == bags.width && done > 0 ? true : sum_columns(bags, done, to));
 }
 
 // Whether a value is taken from the row of this place, in a vector's width: by masks.
@@ -67,44 +111,46 @@ template <class T, class A>
 }  // namespace
 
 template <class T>
-int64_t max_rows(const TableRows<T>& rows, accumulate_t<T>* to, int64_t* chosen) {
+int64_t max_rows(const TableBags<T>& bag, accumulate_t<T>* to, int64_t* chosen) {
   constexpr int64_t most = 256;  // columns that are walked at a time
-  int64_t first = 0, met = 0;    // the first row that counts
-  while (first < rows.count && rows.numbers[first] == rows.padding) ++first;
-  if (first == rows.count) {
-    for (int64_t k = 0; k < rows.width; ++k) to[k] = 0;
-    return 0;
+  const int64_t *numbers = bag.numbers + bag.starts[0], count = bag.starts[1] - bag.starts[0];
+  int64_t first = -1, met = 0;  // the first row that counts
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = numbers[i];
+    if (!is_row(bag, row)) return -1;
+    if (row != bag.padding && met++ == 0) first = i;
   }
-  for (int64_t i = first; i < rows.count; ++i) met += rows.numbers[i] != rows.padding;
-  for (int64_t begin = 0; begin < rows.width; begin += most) {
-    const int64_t n = rows.width - begin < most ? rows.width - begin : most;
+  for (int64_t k = 0; met == 0 && k < bag.width; ++k) to[k] = 0;
+  for (int64_t begin = 0; met > 0 && begin < bag.width; begin += most) {
+    const int64_t n = bag.width - begin < most ? bag.width - begin : most;
     int32_t at[most] = {};
-    const T* from = rows.table + rows.numbers[first] * rows.width + begin;
-    for (int64_t k = 0; k < n; ++k) to[begin + k] = static_cast<accumulate_t<T>>(from[k]);
-    for (int64_t i = first + 1; i < rows.count; ++i)
-      if (rows.numbers[i] != rows.padding)
-        take_greater(rows.table + rows.numbers[i] * rows.width + begin,
-                     static_cast<int32_t>(i - first), n, to + begin, at);
-    for (int64_t k = 0; k < n; ++k) chosen[begin + k] = rows.numbers[first + at[k]];
+    for (int64_t i = first; i < count; ++i) {
+      const int64_t row = numbers[i];
+      if (!is_row(bag, row)) return -1;
+      const T* from = bag.table + row * bag.width + begin;
+      if (i == first)
+        for (int64_t k = 0; k < n; ++k) to[begin + k] = static_cast<accumulate_t<T>>(from[k]);
+      else if (row != bag.padding)
+        take_greater(from, static_cast<int32_t>(i - first), n, to + begin, at);
+    }
+    for (int64_t k = 0; k < n; ++k) chosen[begin + k] = numbers[first + at[k]];
   }
   return met;
 }
 
 template <class T>
-int64_t sum_rows(const TableRows<T>& rows, accumulate_t<T>* to) {
-  int64_t met = rows.padding < 0 ? rows.count : 0, done = 0;
-  for (int64_t i = 0; rows.padding >= 0 && i < rows.count; ++i)
-    met += rows.numbers[i] != rows.padding;
-  if constexpr (std::is_same_v<T, accumulate_t<T>>) {
-    constexpr int64_t lanes = Simd<T>::lanes;
-    for (; done + 4 * lanes <= rows.width; done += 4 * lanes) sum_block<T, 4>(rows, done, to);
-    if (done + 2 * lanes <= rows.width) sum_block<T, 2>(rows, done, to), done += 2 * lanes;
-    if (done + lanes <= rows.width) sum_block<T, 1>(rows, done, to), done += lanes;
+bool sum_bags(const TableBags<T>& bags, accumulate_t<T>* to, int64_t* sizes) {
+  if (!sum_all_columns(bags, to)) return false;
+  for (int64_t b = 0; b < bags.count; ++b) {
+    int64_t met = bags.starts[b + 1] - bags.starts[b];
+    for (int64_t i = bags.starts[b]; bags.padding >= 0 && i < bags.starts[b + 1]; ++i)
+      met -= bags.numbers[i] == bags.padding;
+    sizes[b] = met;
+    const auto share = static_cast<accumulate_t<T>>(met);
+    accumulate_t<T>* sums = to + b * bags.width;
+    for (int64_t k = 0; bags.mean && met > 1 && k < bags.width; ++k) sums[k] /= share;
   }
-  if (done < rows.width) sum_columns(rows, done, to);
-  const auto share = static_cast<accumulate_t<T>>(met);
-  for (int64_t k = 0; rows.mean && met > 1 && k < rows.width; ++k) to[k] /= share;
-  return met;
+  return true;
 }
 
 bool are_rows(const int64_t* numbers, int64_t n, int64_t rows) {
@@ -114,19 +160,36 @@ bool are_rows(const int64_t* numbers, int64_t n, int64_t rows) {
 }
 
 template <class A>
-void add_row(const A* from, A factor, int64_t width, A* to) {
-  for (int64_t k = 0; k < width; ++k) to[k] += from[k] * factor;
+void add_rows(const RowSums<A>& rows, A* to) {
+  constexpr int64_t ahead = 8;  // distance of the prefetch in rows
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A)), most = 8 * line;
+  const int64_t width = rows.width;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    if (i + ahead < rows.count) {
+      const int64_t next = rows.places[i + ahead];
+      for (int64_t l = 0; l < (width < most ? width : most); l += line) {
+        __builtin_prefetch(rows.from + next * width + l);
+        __builtin_prefetch(to + rows.numbers[next] * width + l, 1);
+      }
+    }
+    const int64_t place = rows.places[i], row = rows.numbers[place];
+    if (row == rows.padding) continue;
+    const A* __restrict from = rows.from + place * width;
+    A* __restrict sum = to + row * width;
+    const A share = rows.shares ? A(1) / static_cast<A>(rows.shares[row]) : A(1);
+    for (int64_t k = 0; k < width; ++k) sum[k] += from[k] * share;
+  }
 }
 
-template int64_t sum_rows(const TableRows<float>&, float*);
-template int64_t sum_rows(const TableRows<double>&, double*);
-template int64_t sum_rows(const TableRows<Half>&, float*);
-template int64_t sum_rows(const TableRows<BFloat16>&, float*);
-template int64_t max_rows(const TableRows<float>&, float*, int64_t*);
-template int64_t max_rows(const TableRows<double>&, double*, int64_t*);
-template int64_t max_rows(const TableRows<Half>&, float*, int64_t*);
-template int64_t max_rows(const TableRows<BFloat16>&, float*, int64_t*);
-template void add_row(const float*, float, int64_t, float*);
-template void add_row(const double*, double, int64_t, double*);
+template bool sum_bags(const TableBags<float>&, float*, int64_t*);
+template bool sum_bags(const TableBags<double>&, double*, int64_t*);
+template bool sum_bags(const TableBags<Half>&, float*, int64_t*);
+template bool sum_bags(const TableBags<BFloat16>&, float*, int64_t*);
+template int64_t max_rows(const TableBags<float>&, float*, int64_t*);
+template int64_t max_rows(const TableBags<double>&, double*, int64_t*);
+template int64_t max_rows(const TableBags<Half>&, float*, int64_t*);
+template int64_t max_rows(const TableBags<BFloat16>&, float*, int64_t*);
+template void add_rows(const RowSums<float>&, float*);
+template void add_rows(const RowSums<double>&, double*);
 
 }  // namespace facula::cpu::FACULA_ISA

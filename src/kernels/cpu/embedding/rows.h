@@ -9,30 +9,42 @@
 
 namespace facula::cpu {
 
-// `count` rows of `table` by number; `scales` (a factor for each) may be null.
+// Bags of rows of a table, by number. Bag b has the numbers from starts[b] to starts[b + 1] - 1.
+// Numbers are users' memory that others may change: each is tested where it is read.
 template <class T>
-struct TableRows {
+struct TableBags {
   const T* table;
-  int64_t width;
+  int64_t rows, width;
   const int64_t* numbers;
-  const T* scales;
-  int64_t count;
+  const T* scales;  // a factor for each number, or null
+  const int64_t* starts;
+  int64_t count;      // of bags
   int64_t padding;    // a row that is passed over
-  int64_t ahead = 0;  // numbers that follow those of `count`, of rows soon needed
-  bool mean = false;  // the sum is divided by the number of rows that were not passed over
+  bool mean = false;  // sums are divided by the number of rows that were not passed over
+};
+
+// Rows of gradients that are added to those of a table, in this order.
+template <class A>
+struct RowSums {
+  const A* from;
+  const int64_t* places;   // rows of `from`
+  const int64_t* numbers;  // the table's row for each row of `from`
+  int64_t count, width;
+  int64_t padding;        // a row of the table that is passed over
+  const int64_t* shares;  // by row of the table, what it divides; or null
 };
 
 FACULA_PER_ISA(
-    // to = the sum of the rows, in their order; returns how many were not passed over. T: float,
-    // double, Half and BFloat16.
-    template <class T> int64_t sum_rows(const TableRows<T>& rows, accumulate_t<T>* to);
-    // to = the greatest of each column over the rows, 0 where there are none; chosen = the row that
-    // has it, the first of equal ones, untouched where there are none. Returns how many were met.
+    // to = the sums of the bags' rows, in their order; sizes = how many were not passed over. False
+    // where a number is no row. T: float, double, Half and BFloat16.
+    template <class T> bool sum_bags(const TableBags<T>& bags, accumulate_t<T>* to, int64_t* sizes);
+    // to = the greatest of each column over the rows of the one bag, 0 where there are none; chosen
+    // = the row that has it, the first of equal ones, untouched where there are none. Returns how
+    // many were met, or -1 where a number is no row.
     template <class T>
-    int64_t max_rows(const TableRows<T>& rows, accumulate_t<T>* to, int64_t* chosen);
+    int64_t max_rows(const TableBags<T>& bag, accumulate_t<T>* to, int64_t* chosen);
     // Whether all numbers lie from 0 to rows - 1.
     bool are_rows(const int64_t* numbers, int64_t n, int64_t rows);
-    // to[k] += from[k] * factor.
-    template <class A> void add_row(const A* from, A factor, int64_t width, A* to);)
+    template <class A> void add_rows(const RowSums<A>& rows, A* to);)
 
 }  // namespace facula::cpu

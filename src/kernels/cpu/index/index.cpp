@@ -54,8 +54,16 @@ std::optional<size_t> free_dim(const Tensor& to, const Tensor& offsets) {
   return best;
 }
 
-void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row,
-                      const void* context) {
+// Whether the plan is one list of offsets, each of which moves a dense row.
+bool moves_dense_rows(const LoopPlan& plan, int64_t itemsize) {
+  if (plan.sizes().size() != 2) return false;
+  const auto steps = [&](int operand) -> const IntVec& { return plan.strides(operand); };
+  return steps(0)[0] == sizeof(int64_t) && steps(0)[1] == 0 && steps(1)[1] == itemsize &&
+         steps(2)[1] == itemsize;
+}
+
+void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                      const Scattering& how, const void* context) {
   // With the contiguous offsets (or indices) first, merging keeps the order of the positions that
   // they hold.
   LoopPlan plan(offsets.sizes());
@@ -63,25 +71,65 @@ void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& val
   plan.add(to);
   plan.add(values);
   plan.simplify();
-  plan.run_serially(row, context);
+  if (!how.dense || !moves_dense_rows(plan, static_cast<int64_t>(to.itemsize())))
+    return plan.run_serially(how.row, context);
+  how.dense({reinterpret_cast<const int64_t*>(plan.data(0)), plan.data(1), plan.data(2),
+             plan.strides(1)[0], plan.strides(2)[0], plan.sizes()[1], plan.sizes()[0]});
+}
+
+// One list of elements that may meet anywhere: each thread takes a range of places, and passes over
+// what goes to others. So what meets stays in order, whatever the ranges. False where that would
+// not pay.
+bool scatter_by_ranges(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                       const Scattering& how) {
+  constexpr int64_t samples = 64, most_parts = 16, least_bytes = 1 << 18;
+  const int64_t n = offsets.numel(), parts = std::min<int64_t>(num_threads(), most_parts);
+  if (!how.between || parts < 2 || in_parallel_region() || n <= 2 * moved_elements) return false;
+  LoopPlan plan(offsets.sizes());
+  plan.add(offsets);
+  plan.add(to);
+  plan.add(values);
+  plan.simplify();
+  if (plan.sizes().size() != 1 || plan.strides(0)[0] != sizeof(int64_t) || plan.strides(1)[0] != 0)
+    return false;
+  const int64_t* list = reinterpret_cast<const int64_t*>(plan.data(0));
+  std::vector<int64_t> seen(static_cast<size_t>(samples * parts));
+  for (size_t k = 0; k < seen.size(); ++k) seen[k] = list[static_cast<size_t>(n) * k / seen.size()];
+  std::ranges::sort(seen);
+  if (seen.back() - seen.front() < least_bytes) return false;
+  const auto bound = [&](int64_t k) {
+    return k == 0 ? INT64_MIN : k == parts ? INT64_MAX : seen[static_cast<size_t>(k * samples)];
+  };
+  char* const data[] = {plan.data(0), plan.data(1), plan.data(2)};
+  const int64_t steps[] = {sizeof(int64_t), 0, plan.strides(2)[0]};
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    const int64_t low = bound(begin);
+    how.between({low, static_cast<uint64_t>(bound(end)) - static_cast<uint64_t>(low)}, data, steps,
+                n);
+  });
+  return true;
 }
 
 // Elements that may be written twice stay in one task, so no two tasks meet and the order is fixed.
-void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row,
-                 const void* context = nullptr) {
+void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                 const Scattering& how, const void* context = nullptr) {
   const int64_t total = offsets.numel();
   if (total == 0) return;
   const std::optional<size_t> dim = free_dim(to, offsets);
-  if (!dim || total <= moved_elements) return scatter_in_order(to, offsets, values, row, context);
+  if (!dim && scatter_by_ranges(to, offsets, values, how)) return;
+  if (!dim || total <= moved_elements) return scatter_in_order(to, offsets, values, how, context);
   const int64_t n = offsets.sizes()[*dim],
                 parts = std::min(n, (total + moved_elements - 1) / moved_elements);
-  // Wide enough parts keep rows long where the free dimension is the innermost.
-  const int64_t length = std::max<int64_t>((n + parts - 1) / parts, std::min<int64_t>(n, 64));
+  // Wide enough parts keep rows long where the free dimension is the innermost; threads take
+  // narrower ones. What meets in an element stays in order, so the width changes no result.
+  const int64_t two_lines = 128 / static_cast<int64_t>(to.itemsize());
+  const int64_t least = num_threads() > 1 ? two_lines : std::max<int64_t>(64, two_lines);
+  const int64_t length = std::max<int64_t>((n + parts - 1) / parts, std::min(n, least));
   parallel_for((n + length - 1) / length, 1, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const int64_t first = k * length, size = std::min(length, n - first);
       scatter_in_order(part_of(to, *dim, first, size), part_of(offsets, *dim, first, size),
-                       part_of(values, *dim, first, size), row, context);
+                       part_of(values, *dim, first, size), how, context);
     }
   });
 }
@@ -322,7 +370,7 @@ void scatter_along(const Tensor& to, const Tensor& values, const IndexedDim& d, 
       &outside};
   const RowFn row = add_op ? FACULA_OF_ISA(put_add_row)(to.dtype(), add_op)
                            : FACULA_OF_ISA(put_row)(to.itemsize());
-  run_scatter(to, index, values, row, &context);
+  run_scatter(to, index, values, {row}, &context);
   if (outside.load(std::memory_order_relaxed)) throw_outside(d, error);
 }
 
@@ -332,8 +380,7 @@ void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& val
 
 void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values,
                              Reduction how, const char* op) {
-  const RowFn row = FACULA_OF_ISA(reduce_row)(to.dtype(), how, op);
-  run_scatter(to, offsets, values, row);
+  run_scatter(to, offsets, values, FACULA_OF_ISA(reduce_row)(to.dtype(), how, op));
 }
 
 void divide_by_counts(const Tensor& to, const Tensor& counts) {

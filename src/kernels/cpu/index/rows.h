@@ -21,6 +21,30 @@ struct IndexedContext {
   std::atomic<bool>* outside;
 };
 
+// Dense rows that go to places: row i of `values` to `to` + i * to_step + offsets[i], in bytes.
+struct DenseRows {
+  const int64_t* offsets;
+  char* to;
+  const char* values;
+  int64_t to_step, value_step;
+  int64_t width, count;  // elements of a row, rows
+};
+
+// Elements whose offset is `low` or above it by less than `span`; others are passed over.
+struct OffsetRange {
+  int64_t low;
+  uint64_t span;
+};
+
+// How values are put: any elements of a row of positions; dense rows by one call; and those of a
+// row (as `row` takes them) that go to a range of places. The last two may be null.
+struct Scattering {
+  RowFn row;
+  void (*dense)(const DenseRows& rows) = nullptr;
+  void (*between)(const OffsetRange& range, char* const* data, const int64_t* steps,
+                  int64_t n) = nullptr;
+};
+
 FACULA_PER_ISA(
     // Offsets of n indices, int64_t or int32_t; false where one does not hold.
     bool index_offsets(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
@@ -30,11 +54,11 @@ FACULA_PER_ISA(
     // Operands: out, indices (int64_t or int32_t), from; the context is an IndexedContext.
     RowFn gather_row_wide(size_t bytes); RowFn gather_row_narrow(size_t bytes);
     // Operands: offsets, to, values.
-    RowFn scatter_row(size_t bytes);
+    Scattering scatter_row(size_t bytes);
     // Operands: indices (int64_t), to, values; the context is an IndexedContext. The second adds to
     // what is there, and is null for a dtype without sums.
     RowFn put_row(size_t bytes); RowFn put_add_row(DType dtype, const char* op);
     // As scatter_row, combining with what is there; null for a dtype that has no such reduction.
-    RowFn reduce_row(DType dtype, Reduction how, const char* op);)
+    Scattering reduce_row(DType dtype, Reduction how, const char* op);)
 
 }  // namespace facula::cpu

@@ -38,6 +38,16 @@ bool keys_below(const T* x, int64_t n, bool flip, Key<T> bound, Key<T>* keys) {
   return least < bound;
 }
 
+template <class T>
+std::pair<T, T> extremes(const T* x, int64_t n) {
+  T low = x[0], high = x[0];
+  for (int64_t i = 0; i < n; ++i) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  return {low, high};
+}
+
 #define FACULA_KEYS_BELOW(T) template bool keys_below(const T*, int64_t, bool, Key<T>, Key<T>*)
 FACULA_KEYS_BELOW(float);
 FACULA_KEYS_BELOW(double);
@@ -49,5 +59,14 @@ FACULA_KEYS_BELOW(int16_t);
 FACULA_KEYS_BELOW(int32_t);
 FACULA_KEYS_BELOW(int64_t);
 #undef FACULA_KEYS_BELOW
+
+template std::pair<uint8_t, uint8_t> extremes(const uint8_t*, int64_t);
+template std::pair<int8_t, int8_t> extremes(const int8_t*, int64_t);
+template std::pair<int16_t, int16_t> extremes(const int16_t*, int64_t);
+template std::pair<int32_t, int32_t> extremes(const int32_t*, int64_t);
+template std::pair<int64_t, int64_t> extremes(const int64_t*, int64_t);
+template std::pair<uint16_t, uint16_t> extremes(const uint16_t*, int64_t);
+template std::pair<uint32_t, uint32_t> extremes(const uint32_t*, int64_t);
+template std::pair<uint64_t, uint64_t> extremes(const uint64_t*, int64_t);
 
 }  // namespace facula::cpu::FACULA_ISA

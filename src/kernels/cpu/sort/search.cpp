@@ -11,6 +11,7 @@
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/stored.h"
 #include "kernels/cpu/sort/places.h"
+#include "kernels/cpu/sort/scan.h"
 #include "kernels/cpu/sort/sort.h"
 
 namespace facula::cpu {
@@ -75,7 +76,87 @@ void search_rows(const Tensor& sorted, const Tensor& values, bool right, const T
   });
 }
 
+// --- counting integers
+
+constexpr int64_t counted_run = 32768;  // numbers that one task looks at, at least
+
+// The least and the greatest of n >= 1 numbers.
+template <class T>
+std::pair<T, T> extremes_of(const T* x, int64_t n) {
+  std::vector<std::pair<T, T>> found(static_cast<size_t>((n + counted_run - 1) / counted_run));
+  parallel_for(n, counted_run, [&](int64_t begin, int64_t end) {
+    found[static_cast<size_t>(begin / counted_run)] =
+        FACULA_OF_ISA(extremes<T>)(x + begin, end - begin);
+  });
+  std::pair<T, T> all = found[0];
+  for (const auto& [low, high] : found) {
+    all.first = std::min(all.first, low);
+    all.second = std::max(all.second, high);
+  }
+  return all;
+}
+
+// How far a number lies above another one that is not greater.
+template <class T>
+uint64_t distance_from(T low, T x) {
+  return static_cast<uint64_t>(x) - static_cast<uint64_t>(low);
+}
+
+// to[k] += how often low + k occurs among n numbers from low to low + bins - 1. Parts are counted
+// side by side where their tables are small. Numbers are users' memory, which may change: none
+// is counted outside of the table.
+template <class T>
+void count_numbers(const T* x, int64_t n, T low, int64_t bins, int64_t* to) {
+  constexpr int64_t most_parts = 16, most_entries = 1 << 16;
+  const int64_t parts =
+      bins * 2 > most_entries
+          ? 1
+          : std::clamp<int64_t>(std::min(n / counted_run, most_entries / bins), 1, most_parts);
+  std::vector<int64_t> counts(static_cast<size_t>(parts * bins));
+  const int64_t length = (n + parts - 1) / parts;
+  const auto last_bin = static_cast<uint64_t>(bins - 1);
+  parallel_for(parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) {
+      int64_t* count = counts.data() + k * bins;
+      const int64_t end = std::min(n, (k + 1) * length);
+      for (int64_t i = k * length; i < end; ++i)
+        ++count[std::min(distance_from(low, x[i]), last_bin)];
+    }
+  });
+  for (int64_t k = 0; k < parts; ++k)
+    for (int64_t b = 0; b < bins; ++b) to[b] += counts[static_cast<size_t>(k * bins + b)];
+}
+
 // --- unique
+
+// The distinct values of integers that lie close together, by counting them.
+template <class T>
+TensorTriple unique_by_counts(const Tensor& in, T low, int64_t bins, bool inverse, bool counts,
+                              IntSpan sizes) {
+  const T* x = in.data<T>();
+  const int64_t n = in.numel();
+  std::vector<int64_t> table(static_cast<size_t>(bins));
+  count_numbers(x, n, low, bins, table.data());
+  const int64_t found = bins - std::count(table.begin(), table.end(), 0), none = 0;
+  const Tensor values = empty_tensor(IntSpan(&found, 1), in.dtype());
+  const Tensor places = empty_tensor(inverse ? sizes : IntSpan(&none, 1), DType::Int64);
+  const Tensor often = empty_tensor(IntSpan(counts ? &found : &none, 1), DType::Int64);
+  for (int64_t b = 0, k = 0; b < bins; ++b) {
+    int64_t& entry = table[static_cast<size_t>(b)];
+    if (entry == 0) continue;
+    values.data<T>()[k] = static_cast<T>(static_cast<uint64_t>(low) + static_cast<uint64_t>(b));
+    if (counts) often.data<int64_t>()[k] = entry;
+    entry = k++;
+  }
+  if (!inverse) return {values, places, often};
+  const auto last_bin = static_cast<uint64_t>(bins - 1);
+  int64_t* to = places.data<int64_t>();
+  parallel_for(n, counted_run, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      to[i] = table[std::min(distance_from(low, x[i]), last_bin)];
+  });
+  return {values, places, often};
+}
 
 struct Groups {
   std::vector<int64_t> first;  // an element of each group
@@ -226,6 +307,17 @@ TensorTriple unique_values(const Tensor& self, bool consecutive, bool inverse, b
   TensorTriple result;
   Tensor order;
   dispatch_distinct(in.dtype(), op, [&]<class T>(Type<T>) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      if (!consecutive && n > 0) {
+        const auto [low, high] = extremes_of(in.data<T>(), n);
+        // A table of no more entries than this costs less than sorting.
+        if (const uint64_t above = distance_from(low, high); above < static_cast<uint64_t>(n)) {
+          result = unique_by_counts<T>(in, low, static_cast<int64_t>(above) + 1, inverse, counts,
+                                       self.sizes());
+          return;
+        }
+      }
+    }
     if (!consecutive) order = order_of(flat);
     result = unique_of<T>(flat, consecutive ? nullptr : order.data<int64_t>(), inverse, counts,
                           self.sizes());
@@ -255,48 +347,6 @@ TensorTriple unique_slices(const Tensor& self, int64_t dim, bool consecutive, bo
   return result;
 }
 
-// How often each number occurs. Parts are counted side by side where their tables are small.
-template <class T>
-static void count_numbers(const T* x, int64_t n, int64_t bins, int64_t* to) {
-  constexpr int64_t least = 32768, most_parts = 16, most_entries = 1 << 16;
-  const int64_t parts =
-      bins * 2 > most_entries
-          ? 1
-          : std::clamp<int64_t>(std::min(n / least, most_entries / bins), 1, most_parts);
-  std::vector<int64_t> counts(static_cast<size_t>(parts * bins));
-  const int64_t length = (n + parts - 1) / parts;
-  parallel_for(parts, 1, [&](int64_t first, int64_t last) {
-    for (int64_t k = first; k < last; ++k) {
-      int64_t* count = counts.data() + k * bins;
-      const int64_t end = std::min(n, (k + 1) * length);
-      for (int64_t i = k * length; i < end; ++i) ++count[x[i]];
-    }
-  });
-  for (int64_t k = 0; k < parts; ++k)
-    for (int64_t b = 0; b < bins; ++b) to[b] += counts[static_cast<size_t>(k * bins + b)];
-}
-
-// The least and the greatest of n >= 1 numbers.
-template <class T>
-static std::pair<T, T> extremes(const T* x, int64_t n) {
-  constexpr int64_t part = 32768;
-  std::vector<std::pair<T, T>> found(static_cast<size_t>((n + part - 1) / part));
-  parallel_for(n, part, [&](int64_t begin, int64_t end) {
-    T low = x[begin], high = x[begin];
-    for (int64_t i = begin; i < end; ++i) {  // both at once, without branches
-      low = x[i] < low ? x[i] : low;
-      high = x[i] > high ? x[i] : high;
-    }
-    found[static_cast<size_t>(begin / part)] = {low, high};
-  });
-  std::pair<T, T> all = found[0];
-  for (const auto& [low, high] : found) {
-    all.first = std::min(all.first, low);
-    all.second = std::max(all.second, high);
-  }
-  return all;
-}
-
 template <class T, class W>
 static Tensor counted(const Tensor& in, const Tensor& weights, int64_t bins, DType dtype) {
   const Tensor out = empty_tensor(IntSpan(&bins, 1), dtype);
@@ -308,7 +358,7 @@ static Tensor counted(const Tensor& in, const Tensor& weights, int64_t bins, DTy
   if (w)
     for (int64_t i = 0; i < n; ++i) to[x[i]] += w[i];
   else if constexpr (std::is_same_v<W, int64_t>)
-    count_numbers(x, n, bins, to);
+    count_numbers(x, n, T(0), bins, to);
   return out;
 }
 
@@ -335,7 +385,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
                                                      : converted(weights, DType::Float64));
   Tensor out;
   dispatch<IntegralTypes>(in.dtype(), "bincount_cpu", [&]<class T>(Type<T>) {
-    const auto [low, high] = extremes(in.data<T>(), in.numel());
+    const auto [low, high] = extremes_of(in.data<T>(), in.numel());
     check(!(low < T(0)), "bincount(): numbers of input must not be negative");
     check(static_cast<int64_t>(high) < INT64_MAX, "bincount(): numbers of input must be below ",
           INT64_MAX, "; got ", high);

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/threads.h"
+
 namespace facula::cpu::sparse {
 namespace {
 
@@ -58,23 +60,46 @@ std::vector<Keyed> sorted(std::span<const int64_t> keys) {
 
 }  // namespace
 
-Tensor flat_positions(const Tensor& indices, IntSpan sizes) {
+namespace {
+
+// Throws for the first index outside of its dimension, if there is one.
+void check_positions(const Tensor& indices, IntSpan sizes) {
   const int64_t dims = indices.sizes()[0], n = indices.sizes()[1];
-  checked_numel(sizes);
-  const Tensor flat = numbers(n);
-  int64_t* to = flat.data<int64_t>();
-  std::fill_n(to, n, 0);
   for (int64_t d = 0; d < dims; ++d) {
-    const int64_t* from = indices.data<int64_t>() + d * n;
     const int64_t size = sizes[static_cast<size_t>(d)];
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = from[i];
+      const int64_t at = indices.data<int64_t>()[d * n + i];
       check(at >= 0, "found negative index ", at, " for dim ", d);
       check(at < size, "size is inconsistent with indices: for dim ", d, ", size is ", size,
             " but found index ", at);
-      to[i] = to[i] * size + at;
     }
   }
+}
+
+}  // namespace
+
+Tensor flat_positions(const Tensor& indices, IntSpan sizes) {
+  constexpr int64_t run = 4096;  // elements that one task handles
+  const int64_t dims = indices.sizes()[0], n = indices.sizes()[1];
+  checked_numel(sizes);
+  const Tensor flat = numbers(n);
+  parallel_for(n, run, [&](int64_t begin, int64_t end) {
+    int64_t* to = flat.data<int64_t>();
+    std::fill(to + begin, to + end, 0);
+    uint64_t outside = 0;
+    for (int64_t d = 0; d < dims; ++d) {
+      const int64_t* from = indices.data<int64_t>() + d * n;
+      const auto size = static_cast<uint64_t>(sizes[static_cast<size_t>(d)]);
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = static_cast<uint64_t>(from[i]);
+        outside |= at >= size;
+        to[i] = static_cast<int64_t>(static_cast<uint64_t>(to[i]) * size + at);
+      }
+    }
+    if (outside == 0) return;
+    check_positions(indices, sizes);
+    throw Error(ErrorKind::Runtime, "sparse tensor: indices changed while they were read");
+  });
   return flat;
 }
 
