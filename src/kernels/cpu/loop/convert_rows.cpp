@@ -47,11 +47,34 @@ template <class D, class S>
     return convert<D>(v);
 }
 
+// An unsigned integer as wide as D; D itself if there is none.
+template <class D>
+auto bits_of_element() {
+  if constexpr (sizeof(D) == 1) return uint8_t();
+  if constexpr (sizeof(D) == 2) return uint16_t();
+  if constexpr (sizeof(D) == 4) return uint32_t();
+  if constexpr (sizeof(D) == 8) return uint64_t();
+  if constexpr (sizeof(D) > 8) return D();
+}
+
+// Chooses the bits of one of two numbers, which is done by vectors; bools are converted one by one.
+template <class D>
+void convert_bools(const bool* from, D* to, int64_t n) {
+  using Bits = decltype(bits_of_element<D>());
+  const D no = converted<D>(false), yes = converted<D>(true);
+  Bits zero, one;
+  __builtin_memcpy(&zero, &no, sizeof(D));
+  __builtin_memcpy(&one, &yes, sizeof(D));
+  Bits* out = reinterpret_cast<Bits*>(to);
+  for (int64_t i = 0; i < n; ++i) out[i] = read_stored(from + i) ? one : zero;
+}
+
 template <class S, class D>
 void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
   if (steps[0] == sizeof(D) && steps[1] == sizeof(S)) {
     D* to = reinterpret_cast<D*>(data[0]);
     const S* from = reinterpret_cast<const S*>(data[1]);
+    if constexpr (std::is_same_v<S, bool>) return convert_bools(from, to, n);
     for (int64_t i = convert_eights(from, to, n); i < n; ++i)
       to[i] = converted<D>(read_stored(from + i));
     return;
