@@ -173,47 +173,51 @@ struct Run {
 
 // Whether the data of a call goes with the packets. All ranks decide the same, as they have
 // compared sizes then.
-bool fits_in_packets(const CallRecord& record) {
-  const size_t bytes = static_cast<size_t>(record.count) * itemsize(record.dtype);
-  return record.call != Call::AllToAll && record.call != Call::Barrier &&
-         bytes <= Packet::most_bytes;
+bool fits_in_packets(const Run& run) {
+  const Call c = run.call.record.call;
+  return c != Call::AllToAll && c != Call::Barrier && run.bytes <= run.exchanger.most_packet_data();
 }
 
-// What this rank gives: the same to all ranks, or a part for each.
-std::vector<Packet> packets_of(const Run& run) {
-  std::vector<Packet> out(run.ranks);
+// What this rank gives each rank with its packet; nothing to those who do not need it.
+std::vector<OutPart> given_with_packets(const Run& run) {
+  std::vector<OutPart> out = run.nothing_out();
+  if (!fits_in_packets(run)) return out;
+  const Call c = run.call.record.call;
+  if ((c == Call::Broadcast || c == Call::Scatter) && !run.is_root) return out;
   for (size_t r = 0; r < run.ranks; ++r) {
-    out[r].record = run.call.record;
-    if (!fits_in_packets(run.call.record)) continue;
-    const Call c = run.call.record.call;
-    const bool by_root = c == Call::Broadcast || c == Call::Scatter;
-    if (by_root && !run.is_root) continue;
+    const bool to_root = c == Call::Reduce || c == Call::Gather;
+    if (to_root && static_cast<int>(r) != run.call.record.root) continue;
     const void* from = c == Call::Broadcast                             ? run.output()
                        : c == Call::Scatter || c == Call::ReduceScatter ? run.input(r)
                                                                         : run.input();
-    copy_bytes(out[r].data, from, run.bytes);
+    out[r] = {from, run.bytes};
   }
   return out;
 }
 
-void finish_from_packets(const Run& run, std::span<const Packet> packets) {
+void finish_from_packets(const Run& run, const Packets& packets) {
   const Call c = run.call.record.call;
+  const auto root = static_cast<size_t>(run.call.record.root);
   switch (c) {
     case Call::Broadcast:
     case Call::Scatter:
-      return copy_bytes(run.output(), packets[static_cast<size_t>(run.call.record.root)].data,
-                        run.bytes);
+      if (!run.is_root) return copy_bytes(run.output(), packets.data(root), run.bytes);
+      if (c == Call::Scatter) run.copy_own(run.output(), run.input(run.me), run.bytes);
+      return;
     case Call::AllGather:
     case Call::Gather:
-      for (size_t r = 0; (c == Call::AllGather || run.is_root) && r < run.ranks; ++r)
-        copy_bytes(run.output(r), packets[r].data, run.bytes);
+      if (c == Call::Gather && !run.is_root) return;
+      run.copy_own(run.output(run.me), run.input(), run.bytes);
+      for (size_t r = 0; r < run.ranks; ++r)
+        if (r != run.me) copy_bytes(run.output(r), packets.data(r), run.bytes);
       return;
     default:
       break;
   }
   if (c == Call::Reduce && !run.is_root) return;
   std::vector<const void*> sources;
-  for (const Packet& p : packets) sources.push_back(p.data);
+  for (size_t r = 0; r < run.ranks; ++r) sources.push_back(packets.data(r));
+  sources[run.me] = run.input(c == Call::ReduceScatter ? run.me : 0);
   reduce(run.call.record.reduction, run.call.record.dtype, run.call.factor, sources, run.output(),
          run.call.record.count);
 }
@@ -236,12 +240,12 @@ std::string compare_parts(const Run& run, const std::string& group) {
 // The text of the error, the same at all ranks, if they do not agree.
 std::string compare_and_move(Collective& call, const EngineOptions& options, Exchanger& exchanger) {
   const Run run{call, options.rank, options.size, exchanger};
-  const std::span<const Packet> packets = exchanger.exchange_packets(call.record, packets_of(run));
+  const Packets& packets = exchanger.exchange_packets(call.record, given_with_packets(run));
   std::vector<const CallRecord*> records;
-  for (const Packet& p : packets) records.push_back(&p.record);
+  for (size_t r = 0; r < run.ranks; ++r) records.push_back(&packets.record(r));
   std::string wrong = disagreement(records, options.group);
   if (!wrong.empty()) return wrong;
-  if (fits_in_packets(call.record)) {
+  if (fits_in_packets(run)) {
     finish_from_packets(run, packets);
     return {};
   }
@@ -254,6 +258,20 @@ std::string compare_and_move(Collective& call, const EngineOptions& options, Exc
 }
 
 }  // namespace
+
+// Records are received as bytes, so they are made here, in memory that is not zero.
+Packets::Packets(int ranks, size_t most_data)
+    : ranks_(static_cast<size_t>(ranks)),
+      stride_(record_bytes + (most_data + 63) / 64 * 64),
+      memory_(std::make_unique_for_overwrite<std::byte[]>(ranks_ * stride_)) {
+  for (size_t r = 0; r < ranks_; ++r) new (packet(r)) CallRecord;
+}
+
+size_t Packets::put(size_t i, const CallRecord& record, const OutPart& part) {
+  std::memcpy(packet(i), &record, sizeof record);
+  copy_bytes(packet(i) + record_bytes, part.data, part.bytes);
+  return record_bytes + part.bytes;
+}
 
 void run_by_exchange(Collective& call, const EngineOptions& options, PeerTable& peers,
                      Exchanger& exchanger) {

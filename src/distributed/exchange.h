@@ -2,7 +2,7 @@
 // sends a part to each other rank and receives one from each. The first tells what each rank calls,
 // and holds the data itself if it is small.
 #pragma once
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "distributed/engine.h"
@@ -20,12 +20,26 @@ struct InPart {
   size_t bytes = 0;
 };
 
-// What ranks send each other first.
-struct Packet {
-  static constexpr size_t most_bytes = 2048 - sizeof(CallRecord);
+// Memory of what ranks send each other first, a packet for each rank: its record, and data behind
+// it.
+class Packets {
+ public:
+  static constexpr size_t record_bytes = (sizeof(CallRecord) + 63) / 64 * 64;
 
-  CallRecord record;
-  std::byte data[most_bytes];
+  Packets(int ranks, size_t most_data);
+  size_t all_bytes() const { return stride_ * ranks_; }
+  size_t stride() const { return stride_; }
+  std::byte* packet(size_t i) const { return memory_.get() + i * stride_; }
+  const CallRecord& record(size_t i) const {
+    return *reinterpret_cast<const CallRecord*>(packet(i));
+  }
+  const std::byte* data(size_t i) const { return packet(i) + record_bytes; }
+  // Fills a packet; returns its bytes.
+  size_t put(size_t i, const CallRecord& record, const OutPart& part);
+
+ private:
+  size_t ranks_, stride_;
+  std::unique_ptr<std::byte[]> memory_;  // untouched until it is needed: packets are small mostly
 };
 
 class Exchanger {
@@ -35,10 +49,12 @@ class Exchanger {
   // sides know the sizes. `call` is what errors name.
   virtual void exchange(const CallRecord& call, const std::vector<OutPart>& out,
                         const std::vector<InPart>& in) = 0;
-  // Sends out[r] to rank r, and returns those of all ranks, which stay until the next exchange of
-  // packets.
-  virtual std::span<const Packet> exchange_packets(const CallRecord& call,
-                                                   std::span<const Packet> out) = 0;
+  // How much data a packet can hold; the same at all ranks.
+  virtual size_t most_packet_data() const = 0;
+  // Sends each other rank the call, and out[r] to rank r. Returns the packets of all, which stay
+  // until the next exchange of packets; that of the rank itself has no data.
+  virtual const Packets& exchange_packets(const CallRecord& call,
+                                          const std::vector<OutPart>& out) = 0;
 };
 
 // Runs a collective: compares the calls of all ranks, and moves the data. Throws the same error at

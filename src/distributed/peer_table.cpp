@@ -199,7 +199,8 @@ const CallRecord* PeerTable::waits_for_us(const Peer& peer, const CallRecord& mi
 }
 
 // Two ranks that wait for each other, and of which the other has said so for a second: neither will
-// ever come. Ranks that may yet do something in another thread are left alone.
+// ever come. Ranks that may yet do something in another thread are left alone. Both may find it in
+// the same moment: the text is the same at both.
 std::string PeerTable::circle_with(int r, const CallRecord& mine, Patience& patience) {
   if (r < 0 || r == options_.rank || mine.async) return {};
   const std::lock_guard lock(mutex_);
@@ -212,9 +213,12 @@ std::string PeerTable::circle_with(int r, const CallRecord& mine, Patience& pati
     patience.circle_since = peer.heard_ms;
   }
   if (stamp == 0 || peer.heard_ms - patience.circle_since < 1000) return {};
-  return concat("group '", options_.group, "': ranks wait for each other:\n  rank ", options_.rank,
-                " waits in ", text_of(mine), " for rank ", r, "\n  rank ", r, " waits in ",
-                text_of(*other));
+  const auto line = [](int who, const CallRecord& call, int whom) {
+    return concat("\n  rank ", who, " waits in ", text_of(call), " for rank ", whom);
+  };
+  const std::string ours = line(options_.rank, mine, r), theirs = line(r, *other, options_.rank);
+  return concat("group '", options_.group,
+                "': ranks wait for each other:", options_.rank < r ? ours + theirs : theirs + ours);
 }
 
 void PeerTable::fail_connection(const CallRecord& call, int rank, const std::string& why) {

@@ -9,7 +9,7 @@ import warnings
 
 import facula
 from facula.distributed import _reduce_op as options
-from facula.distributed._process_group import Work, _Together
+from facula.distributed._process_group import Work
 from facula.distributed._reduce_op import ReduceOp, supports_complex
 from facula.distributed._world import (
     _group_or_default,
@@ -69,7 +69,8 @@ def _outside(call):
 
 def _end(work, async_op, group):
     """The work if it is asked for; else None, after its end."""
-    together = _world.pg_coalesce_state.get(group)
+    scopes = _world.pg_coalesce_state
+    together = scopes.get(group) if scopes else None
     if together is not None:
         together.append(work)
         return work if async_op else None
@@ -81,7 +82,8 @@ def _end(work, async_op, group):
 
 
 def _is_async(async_op, group):
-    return async_op or bool(_world.pg_coalesce_state and group in _world.pg_coalesce_state)
+    scopes = _world.pg_coalesce_state
+    return async_op or bool(scopes and group in scopes)
 
 
 def _root(group, rank, group_rank, name):
@@ -264,11 +266,7 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
         _check_tensors(outputs, "output_tensor_lists")
         _check_same_dtype(outputs)
     pg = _group_or_default(group)
-    works = [
-        pg.allgather([[outputs[i] for outputs in output_tensor_lists]], [tensor])
-        for i, tensor in enumerate(input_tensor_list)
-    ]
-    return _end(_Together(works), async_op, pg)
+    return _end(pg.allgather_coalesced(output_tensor_lists, input_tensor_list), async_op, pg)
 
 
 def _is_root(pg, root):

@@ -112,10 +112,10 @@ def _by_tensor(name):
 
 _CALLS = (
     "allreduce allreduce_coalesced broadcast reduce allgather _allgather_base all_gather_single "
-    "allgather_into_tensor_coalesced all_gather_single_coalesced gather gather_single "
-    "gather_into_tensor scatter reduce_scatter _reduce_scatter_base reduce_scatter_single "
-    "reduce_scatter_tensor_coalesced reduce_scatter_single_coalesced alltoall alltoall_base "
-    "all_to_all_single send recv recv_anysource"
+    "allgather_coalesced allgather_into_tensor_coalesced all_gather_single_coalesced gather "
+    "gather_single gather_into_tensor scatter reduce_scatter _reduce_scatter_base "
+    "reduce_scatter_single reduce_scatter_tensor_coalesced reduce_scatter_single_coalesced "
+    "alltoall alltoall_base all_to_all_single send recv recv_anysource"
 )
 for _name in _CALLS.split():
     setattr(GroupOfDevices, _name, _by_tensor(_name))

@@ -58,18 +58,22 @@ class Work:
     _handle = None
     _result = ()
     _copies = ()  # (tensor of the caller, contiguous one that was filled in its place)
+    _lock = None  # who waits while another thread copies waits for that, too
 
     def __init__(self, handle=None, result=(), copies=()):
         self._handle = handle
         self._result = list(result)
-        self._lock = threading.Lock()
-        self._copies = copies
+        if not copies:
+            return
+        self._copies, self._lock = copies, threading.Lock()
         if handle is None:
             self._copy_back()
-        elif copies:
+        else:
             handle.then(self._copy_back)
 
     def _copy_back(self):
+        if self._lock is None:
+            return
         with self._lock:
             copies, self._copies = self._copies, ()
             with facula.no_grad():
@@ -242,6 +246,8 @@ class ProcessGroup:
     _device_type = "cpu"  # of the tensors that it takes
     supports_coalescing = False  # whether calls of a scope become one
     supports_splitting = True
+    supports_abort_hooks = supports_completion_hooks = supports_reconfigure = False
+    supports_shrinking = supports_window = False
     splits = 0  # how often it was cut into groups
     bound_device_id = None
 
@@ -291,6 +297,22 @@ class ProcessGroup:
 
     def _get_backend(self, device=None):
         return self
+
+    def get_backend(self, device):
+        """The group that has the calls on tensors of a device."""
+        return self._get_backend(device)
+
+    def get_group_store(self):
+        """The store by which the ranks of the group found each other."""
+        from facula.distributed._world import _world
+
+        if self not in _world.pg_map:
+            raise RuntimeError("get_group_store(): expected a group that has a store")
+        return _world.pg_map[self][1]
+
+    def supports_tensor_alloc(self, device):
+        """Whether the group has memory of its own for tensors: False."""
+        return False
 
     def _get_sequence_number_for_group(self):
         return self._core.sequence()
@@ -422,6 +444,15 @@ class ProcessGroup:
         copies = []
         filled = [_to_fill(t, copies) for t in outputs]
         return self._run(_Call.ALL_GATHER, [_to_send(tensor)], filled, opts, -1, copies, outputs)
+
+    def allgather_coalesced(self, output_lists, input_list, opts=None):
+        """Collect several tensors of all ranks: `output_lists` has a list for each rank."""
+        return _Together(
+            [
+                self.allgather([[outputs[i] for outputs in output_lists]], [tensor], opts)
+                for i, tensor in enumerate(input_list)
+            ]
+        )
 
     def _allgather_base(self, output, input, opts=None):
         opts = _options(opts, AllreduceOptions)

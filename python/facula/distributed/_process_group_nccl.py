@@ -61,8 +61,6 @@ class ProcessGroupNCCL(ProcessGroup):
     NCCLConfig = _nccl.NCCLConfig
     NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY, NCCL_CTA_POLICY_ZERO = 0, 1, 2
     supports_coalescing = True
-    supports_abort_hooks = supports_completion_hooks = supports_reconfigure = False
-    supports_shrinking = supports_window = False
     options = None
     _device = None  # of the last tensor
     _is_together = False
@@ -94,10 +92,6 @@ class ProcessGroupNCCL(ProcessGroup):
     def get_build_nccl_version():
         """The version of NCCL's interface that the engine declares: (major, minor, patch)."""
         return _nccl.INTERFACE
-
-    def supports_tensor_alloc(self, device):
-        """Whether it has memory of its own for tensors: no."""
-        return False
 
     def comm_split_count(self):
         """How often this group was cut into others."""

@@ -59,6 +59,7 @@ class ReduceOp:
             return self is (other.op if isinstance(other, ReduceOp) else other)
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = RedOpType
+    __slots__ = ("factor", "op")
 
     def __init__(self, op=RedOpType.SUM):
         self.op = op.op if isinstance(op, ReduceOp) else op

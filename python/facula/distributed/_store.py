@@ -275,8 +275,13 @@ class FileStore(Store):
     """
 
     def __init__(self, file_name, world_size=-1):
-        self.path = os.fspath(file_name)
-        self._core = _store.file_store(self.path, world_size)
+        self._path = os.fspath(file_name)
+        self._core = _store.file_store(self._path, world_size)
+
+    @property
+    def path(self):
+        """The path of the file."""
+        return self._path
 
     def has_extended_api(self):
         """Whether PyTorch's store of this name has `append` and its like: False."""
@@ -321,7 +326,7 @@ class TCPStore(Store):
         use_libuv=True,
     ):
         self._timeout = _check_timeout(timeout)
-        self.host = host_name
+        self._host = host_name
         self._libuv = bool(use_libuv)
         listening = -1 if master_listen_fd is None else master_listen_fd
         milliseconds = max(1, timeout // timedelta(milliseconds=1))
@@ -342,6 +347,11 @@ class TCPStore(Store):
                 f"TCPStore(): expected {world_size} workers within {self._timeout}; "
                 f"got {self.get('init/').decode()}"
             ) from error
+
+    @property
+    def host(self):
+        """The server's name or address, as it was given (str)."""
+        return self._host
 
     @property
     def port(self):

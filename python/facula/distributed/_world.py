@@ -47,21 +47,24 @@ class _Groups:
 
 
 _of_process = _Groups()
-_of_thread = threading.local()
+
+
+class _OfThread(threading.local):
+    groups = _of_process  # of threads that are no ranks
+
+
+_of_thread = _OfThread()
 
 
 class _World:
     """The groups; each thread that is a rank has its own."""
 
-    @property
-    def _groups(self):
-        return getattr(_of_thread, "groups", _of_process)
-
-    def __getattr__(self, name):
-        return getattr(self._groups, name)
+    # Not __getattr__, which would be asked after an error has been made at each call of all.
+    def __getattribute__(self, name):
+        return getattr(_of_thread.groups, name)
 
     def __setattr__(self, name, value):
-        setattr(self._groups, name, value)
+        setattr(_of_thread.groups, name, value)
 
 
 _world = _World()
@@ -92,9 +95,10 @@ class GroupMember(metaclass=_WORLDMeta):
 
 
 def _get_default_group():
-    if _world.default_pg is None:
+    default = _world.default_pg
+    if default is None:
         raise ValueError(_NO_GROUP)
-    return _world.default_pg
+    return default
 
 
 def _group_or_default(pg):

@@ -6,35 +6,9 @@ import threading
 
 from facula import _C
 from facula.distributed import _world as world
+from facula.distributed._store import HashStore
 
 __all__ = ["run"]
-
-
-class _Store:
-    """Keys and values of the threads of one process."""
-
-    def __init__(self):
-        self._values = {}
-        self._changed = threading.Condition()
-
-    def set(self, key, value):
-        with self._changed:
-            self._values[key] = bytes(value)
-            self._changed.notify_all()
-
-    def get(self, key):
-        return self._values[key]
-
-    def wait(self, keys, timeout):
-        with self._changed:
-            if not self._changed.wait_for(lambda: self.check(keys), timeout.total_seconds()):
-                raise RuntimeError(f"no value for {keys} within {timeout}")
-
-    def check(self, keys):
-        return all(k in self._values for k in keys)
-
-    def delete_key(self, key):
-        return self._values.pop(key, None) is not None
 
 
 def run(function, nprocs, args=(), timeout=None):
@@ -67,7 +41,7 @@ def run(function, nprocs, args=(), timeout=None):
     """
     if not callable(function):
         raise TypeError(f"run(): expected a function; got {type(function).__name__}")
-    store = _Store()
+    store = HashStore()
     results, errors = [None] * nprocs, []
 
     generators = [_C._default_generator().clone_state() for _ in range(nprocs)]

@@ -336,3 +336,20 @@ def test_names_beside_the_usual_ones():
         assert facula.equal(every, facula.cat(values((3, 2))))
         assert facula.equal(part, sum(values((3, 2)))[rank : rank + 1])
         assert place == {0: 1, 1: None, 2: 0}[rank]
+
+
+def test_groups_collect_several_tensors_and_know_their_store():
+    def work(rank):
+        pg = dist.group.WORLD
+        outputs = [[facula.zeros(2), facula.zeros(3, 2).t()] for _ in range(N)]
+        pg.allgather_coalesced(outputs, [value(rank, (2,)), value(rank, (2, 3))]).wait()
+        pg.get_group_store().set(f"key {rank}", "there")
+        assert pg.get_backend(facula.device("cpu")) is pg
+        assert not pg.supports_window and not pg.supports_tensor_alloc(facula.device("cpu"))
+        return outputs
+
+    for outputs in threads.run(work, N):
+        same([o[0] for o in outputs], values((2,)))
+        same([o[1] for o in outputs], values((2, 3)))
+    with pytest.raises(RuntimeError, match=r"get_group_store\(\): expected a group that has a sto"):
+        dist.ProcessGroup(0, 1).get_group_store()

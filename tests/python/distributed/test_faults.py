@@ -170,6 +170,15 @@ DIFFERENT = {
         lambda: dist.all_reduce(facula.ones(3), dist.ReduceOp.MAX),
     ),
     "root": (lambda: dist.broadcast(facula.ones(3), 0), lambda: dist.broadcast(facula.ones(3), 1)),
+    # One side's data goes with its packet, the other's is too large for that.
+    "size": (
+        lambda: dist.broadcast(facula.ones(16_384), 0),
+        lambda: dist.broadcast(facula.ones(16_385), 0),
+    ),
+    "call": (
+        lambda: dist.all_reduce(facula.ones(16_000)),
+        lambda: dist.broadcast(facula.ones(60_000), 2),
+    ),
 }
 
 

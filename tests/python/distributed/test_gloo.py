@@ -65,3 +65,40 @@ print("done")
 def test_collectives_and_messages(size, tmp_path):
     found = outputs(PROGRAM, size, tmp_path, FACULA_DISTRIBUTED_ENGINE="gloo")
     assert found == ["done\n"] * size
+
+
+# Up to a size, which depends on the number of ranks, data goes with the packets of a call.
+SIZES = """
+for n in (1, 447, 448, 449, 13_107, 13_108, 16_384, 16_385, 17_000):
+    mine = facula.arange(float(n)) * (rank + 1)
+    of = [facula.arange(float(n)) * (r + 1) for r in range(size)]
+    total = facula.arange(float(n)) * sum(range(1, size + 1))
+    x = mine.clone()
+    dist.all_reduce(x)
+    assert facula.equal(x, total)
+    x = mine.clone()
+    dist.broadcast(x, size - 1)
+    assert facula.equal(x, of[-1])
+    x = mine.clone()
+    dist.reduce(x, 1)
+    assert facula.equal(x, total if rank == 1 else mine)
+    parts = [facula.zeros(n) for _ in range(size)]
+    dist.all_gather(parts, mine)
+    assert all(map(facula.equal, parts, of))
+    parts = [facula.zeros(n) for _ in range(size)] if rank == 0 else None
+    dist.gather(mine, parts)
+    assert rank or all(map(facula.equal, parts, of))
+    x = facula.zeros(n)
+    dist.scatter(x, of if rank == 1 else None, 1)
+    assert facula.equal(x, mine)
+    dist.reduce_scatter(x, [part * (rank + 1) for part in of])
+    assert facula.equal(x, mine * sum(range(1, size + 1)))
+dist.destroy_process_group()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_sizes_about_those_of_packets(size, tmp_path):
+    found = outputs(SIZES, size, tmp_path, FACULA_DISTRIBUTED_ENGINE="gloo")
+    assert found == ["done\n"] * size

@@ -160,14 +160,14 @@ def async_save(
             "async_save(): expected an AsyncCheckpointerType; got "
             f"{type(async_checkpointer_type).__name__}"
         )
-    from facula.distributed._world import _of_thread, _world
+    from facula.distributed._world import _of_thread
 
     writer = _writer_of(storage_writer, checkpoint_id, "async_save")
     use_dist = _has_ranks(no_dist)
     by_process = async_checkpointer_type is AsyncCheckpointerType.PROCESS
     saver, thread = (_saving_process if by_process else _saver)(process_group, use_dist)
     stager = async_stager or (writer if hasattr(writer, "stage") else BlockingAsyncStager())
-    copy, groups = stager.stage(_state_of(state_dict)), _world._groups
+    copy, groups = stager.stage(_state_of(state_dict)), _of_thread.groups
 
     def work():
         _of_thread.groups = groups  # a thread that is a rank has groups of its own

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from facula.distributed.rpc import constants
 
 __all__ = ["TensorPipeRpcBackendOptions"]
@@ -14,6 +16,9 @@ class RpcBackendOptions:
         rpc_timeout (float): seconds that a call may take by default; 0 for any time.
         init_method (str): where workers find each other, see `init_process_group`.
     """
+
+    rpc_timeout = constants.DEFAULT_RPC_TIMEOUT_SEC
+    init_method = constants.DEFAULT_INIT_METHOD
 
     def __init__(
         self,
@@ -41,6 +46,9 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
         >>> options.num_worker_threads
         16
     """
+
+    num_worker_threads = constants.DEFAULT_NUM_WORKER_THREADS
+    device_maps, devices = MappingProxyType({}), ()
 
     def __init__(
         self,

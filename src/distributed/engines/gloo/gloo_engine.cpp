@@ -108,7 +108,7 @@ class GlooEngine final : public Engine, private Exchanger {
         context_->getPair(r)->connect(part_of(addresses[static_cast<size_t>(r)], options_.rank));
     ticker_ = std::thread([this] { tick(); });
     peers_.start_listening();
-    for (Round& round : rounds_) start_round(round);
+    for (auto& round : rounds_) round = std::make_unique<Round>(*this, most_packet_data());
     for (int r = 0; r < options_.size; ++r)
       if (r != options_.rank) start_talking(r);
     return true;
@@ -245,17 +245,22 @@ class GlooEngine final : public Engine, private Exchanger {
   // Packets have memory of their own, of which the part for the next round is offered to the other
   // ranks before this one needs it: they may then send without asking first.
   struct Round {
-    std::vector<Packet> in, out;
+    Round(GlooEngine& engine, size_t most_data)
+        : in(engine.options_.size, most_data), out(engine.options_.size, most_data) {
+      for (size_t r = 0; r < engine.ranks(); ++r) {
+        in_buffers.push_back(engine.buffer(in.packet(r), in.stride()));
+        out_buffers.push_back(engine.buffer(out.packet(0), out.all_bytes()));
+      }
+    }
+    Packets in, out;
     std::vector<Buffer> in_buffers, out_buffers;
   };
 
-  void start_round(Round& round) {
-    round.in.resize(ranks());
-    round.out.resize(ranks());
-    for (size_t r = 0; r < ranks(); ++r) {
-      round.in_buffers.push_back(buffer(&round.in[r], sizeof(Packet)));
-      round.out_buffers.push_back(buffer(&round.out[r], sizeof(Packet)));
-    }
+  // Large enough that one way through the network does for most calls, small for many ranks: the
+  // data of some calls goes to all of them.
+  size_t most_packet_data() const override {
+    constexpr size_t least = 1792, most = 64 * 1024;
+    return std::clamp(4 * most / ranks(), least, most);
   }
 
   void offer(const CallRecord& call, Round& round) {
@@ -264,18 +269,29 @@ class GlooEngine final : public Engine, private Exchanger {
         named(call, r, [&] { round.in_buffers[static_cast<size_t>(r)]->recv(r, packet_slot); });
   }
 
-  std::span<const Packet> exchange_packets(const CallRecord& call,
-                                           std::span<const Packet> out) override {
-    Round& round = rounds_[packet_rounds_ & 1];
+  // What goes to several ranks is copied once.
+  void send_packets(const CallRecord& call, const std::vector<OutPart>& out, Round& round) {
+    const OutPart* last = nullptr;
+    size_t at = 0, bytes = 0;
+    for (int i = 1; i < options_.size; ++i) {
+      const int to = other(i);
+      const auto r = static_cast<size_t>(to);
+      if (last == nullptr || last->data != out[r].data || last->bytes != out[r].bytes) {
+        bytes = round.out.put(r, call, out[r]);
+        at = r * round.out.stride();
+      }
+      last = &out[r];
+      named(call, to, [&] { round.out_buffers[r]->send(to, packet_slot, at, bytes); });
+    }
+  }
+
+  const Packets& exchange_packets(const CallRecord& call,
+                                  const std::vector<OutPart>& out) override {
+    Round& round = *rounds_[packet_rounds_ & 1];
     if (packet_rounds_ == 0) offer(call, round);
-    std::copy(out.begin(), out.end(), round.out.begin());
-    const auto me = static_cast<size_t>(options_.rank);
-    round.in[me] = out[me];
-    const auto other = [&](int i) { return (options_.rank + i) % options_.size; };
-    for (int i = 1; i < options_.size; ++i)
-      named(call, other(i),
-            [&] { round.out_buffers[static_cast<size_t>(other(i))]->send(other(i), packet_slot); });
-    offer(call, rounds_[++packet_rounds_ & 1]);
+    send_packets(call, out, round);
+    round.in.put(static_cast<size_t>(options_.rank), call, {});
+    offer(call, *rounds_[++packet_rounds_ & 1]);
     PeerTable::Patience patience;
     for (int i = 1; i < options_.size; ++i)
       await(call, other(i), *round.in_buffers[static_cast<size_t>(other(i))], false, patience);
@@ -283,6 +299,9 @@ class GlooEngine final : public Engine, private Exchanger {
       await(call, other(i), *round.out_buffers[static_cast<size_t>(other(i))], true, patience);
     return round.in;
   }
+
+  // The rank that comes so many after this one.
+  int other(int i) const { return (options_.rank + i) % options_.size; }
 
   // --- waiting
 
@@ -490,7 +509,7 @@ class GlooEngine final : public Engine, private Exchanger {
   std::condition_variable changed_;
   PeerTable peers_;
   std::vector<Talk> talks_;  // by rank
-  Round rounds_[2];
+  std::unique_ptr<Round> rounds_[2];
   uint64_t packet_rounds_ = 0;
   std::map<uint64_t, std::unique_ptr<Message>> messages_;
   uint64_t last_message_ = 0;

@@ -25,13 +25,17 @@ namespace facula::distributed {
 namespace {
 
 constexpr int packet_tag = 1, data_tag = 2, news_tag = 3, arrival_tag = 4;
+// What MPI sends between processes of one machine without asking first is 4 KB or less.
+constexpr size_t packet_data = 1792;
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
-// Waits ever longer between tests: at first only for other threads, as ranks may share processors.
+// Waits ever longer between tests: not at all for some microseconds, in which most answers come,
+// then only for other threads, as ranks may share processors.
 class Backoff {
  public:
   void pause() {
-    if (++tests_ <= 200) {
+    if (++tests_ <= 30) return;
+    if (tests_ <= 200) {
       sched_yield();
       return;
     }
@@ -60,7 +64,7 @@ struct Arrival {
 struct MessageHeader {
   CallRecord record;
   uint64_t number = 0;  // of the message among those of its sender
-  std::byte data[Packet::most_bytes - sizeof(uint64_t)] = {};
+  std::byte data[packet_data] = {};
 };
 
 struct Talk {
@@ -155,7 +159,8 @@ class MpiEngine final : public Engine, private Exchanger {
     if (closed_) return;
     tell_all(peers_.news(error.empty() ? News::Left : News::Failed, error));
     if (!error.empty()) library_.forgo_end();
-    close(std::chrono::milliseconds(error.empty() ? 300 : 2000));
+    // Ends earlier if all others have said that they end, too.
+    close(std::chrono::milliseconds(2000));
     // mpirun ends the other ranks as soon as this one has ended: they are to say why first.
     if (!error.empty() && options_.size > 1)
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -274,17 +279,19 @@ class MpiEngine final : public Engine, private Exchanger {
     exchange_tagged(call, out, in, data_tag);
   }
 
-  std::span<const Packet> exchange_packets(const CallRecord& call,
-                                           std::span<const Packet> out) override {
-    packets_.assign(out.begin(), out.end());
+  size_t most_packet_data() const override { return packet_data; }
+
+  const Packets& exchange_packets(const CallRecord& call,
+                                  const std::vector<OutPart>& out) override {
     std::vector<OutPart> sent;
     std::vector<InPart> received;
     for (size_t r = 0; r < ranks(); ++r) {
-      sent.push_back({&out[r], sizeof(Packet)});
-      received.push_back({&packets_[r], sizeof(Packet)});
+      sent.push_back({packets_out_.packet(r), packets_out_.put(r, call, out[r])});
+      received.push_back({packets_in_.packet(r), packets_in_.stride()});
     }
+    packets_in_.put(static_cast<size_t>(options_.rank), call, {});
     exchange_tagged(call, sent, received, packet_tag);
-    return packets_;
+    return packets_in_;
   }
 
   void exchange_tagged(const CallRecord& call, const std::vector<OutPart>& out,
@@ -499,7 +506,7 @@ class MpiEngine final : public Engine, private Exchanger {
   std::condition_variable changed_;
   PeerTable peers_;
   std::vector<Talk> talks_;  // by rank
-  std::vector<Packet> packets_;
+  Packets packets_in_{options_.size, packet_data}, packets_out_{options_.size, packet_data};
   std::map<uint64_t, std::shared_ptr<Message>> messages_;
   uint64_t last_message_ = 0;
   std::atomic<uint64_t> sent_{0};
