@@ -1,6 +1,7 @@
 """QR factors, reflectors, least squares and LDL factors: what holds for them."""
 
 import facula
+import numpy as np
 import pytest
 
 SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 3), (2, 3, 4), (60, 40), (1, 1), (4, 0), (0, 3)]
@@ -40,6 +41,77 @@ def test_reflectors_make_the_same_q(shape, dtype):
     assert facula.allclose(facula.ormqr(a, tau, C), Q @ C)
     assert facula.allclose(a.ormqr(tau, C, transpose=True), Q.mH @ C)
     assert facula.allclose(facula.ormqr(a, tau, C.mT, left=False), C.mT @ Q)
+
+
+LARGER = [(33, 5), (64, 33), (100, 100), (130, 70), (70, 130), (200, 1), (33, 200), (3, 40, 40)]
+COLUMNS = {
+    "as drawn": lambda x: x,
+    "tiny": lambda x: x * np.finfo(x.dtype).tiny,
+    "huge": lambda x: x * (np.finfo(x.dtype).max / 1e4),
+    "of all sizes": lambda x: x * np.logspace(-20, 9, x.shape[-1]).astype(x.dtype),
+    "some zeros": lambda x: x * (np.arange(x.shape[-1]) % 3 != 1).astype(x.dtype),
+    "all zeros": lambda x: x * 0,
+    "triangular": np.triu,
+}
+
+
+def column_errors(found, expected):
+    """How far columns are from those expected, in parts of their largest elements."""
+    error = np.abs(found.astype("float64") - expected).max(-2)
+    return (error / np.maximum(np.abs(expected).max(-2), np.finfo("float64").tiny)).max()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_reflectors_of_larger_matrices(columns, dtype):
+    eps = np.finfo(dtype).eps
+    for shape in LARGER:
+        x = COLUMNS[columns](np.random.default_rng(1).standard_normal(shape).astype(dtype))
+        a, tau = facula.geqrf(facula.from_numpy(x))
+        Q, R = (t.double().numpy() for t in facula.linalg.qr(facula.from_numpy(x)))
+        rest = np.abs(np.swapaxes(Q, -1, -2) @ Q - np.eye(Q.shape[-1])).max()
+        assert rest < 16 * eps, shape
+        assert column_errors(x, Q @ R) < 64 * eps, shape
+        assert ((0 <= tau) & (tau <= 2)).all() and np.abs(a.tril(-1).numpy()).max() <= 1
+        assert (R == a[..., : R.shape[-2], :].triu().double().numpy()).all(), shape
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_reflectors_are_those_of_lapack(dtype):
+    for m, n in ((40, 40), (100, 70), (50, 90)):
+        x = np.random.default_rng(2).standard_normal((m, n)).astype(dtype)
+        a, tau = facula.geqrf(facula.from_numpy(x))
+        reflectors, factors = np.linalg.qr(x.astype("float64"), mode="raw")
+        near = 1000 * np.finfo(dtype).eps
+        np.testing.assert_allclose(a.numpy(), reflectors.T, rtol=near, atol=near)
+        np.testing.assert_allclose(tau.numpy(), factors, rtol=near, atol=near)
+
+
+def test_larger_matrices_with_nan():
+    x = random(50, 40)
+    x[7, 20] = float("nan")
+    Q, R = facula.linalg.qr(x)
+    assert Q[:, 20:].isnan().any() and R[:, 20:].isnan().any()
+
+
+@pytest.mark.parametrize("m, n, k", [(50, 40, 0), (50, 40, 13), (150, 150, 70), (40, 0, 0)])
+def test_products_of_some_reflectors(m, n, k):
+    a, tau = facula.geqrf(random(m, max(k, 1)))
+    wide = facula.cat([a[:, :k], random(m, n - k)], 1)
+    Q = facula.linalg.householder_product(wide, tau[:k])
+    expected = facula.ormqr(a, tau, facula.eye(m, n, dtype=a.dtype)) if k else facula.eye(m, n)
+    assert facula.allclose(Q, expected.to(Q.dtype))
+
+
+def test_larger_matrices_have_the_same_bits_for_any_number_of_threads():
+    before, found = facula.get_num_threads(), []
+    try:
+        for count in (1, 2, 5):
+            facula.set_num_threads(count)
+            found.append(facula.linalg.qr(random(300, 260, dtype="float32")))
+    finally:
+        facula.set_num_threads(before)
+    assert all(facula.equal(a, b) for pair in found for a, b in zip(pair, found[0], strict=True))
 
 
 def test_gradients_that_are_not_determined():

@@ -1,5 +1,6 @@
 #include "kernels/cpu/linalg/qr.h"
 
+#include "kernels/cpu/linalg/block_reflectors.h"
 #include "kernels/cpu/linalg/lapack_factor.h"
 #include "kernels/cpu/linalg/matrices.h"
 #include "kernels/cpu/linalg/parts.h"
@@ -22,6 +23,10 @@ void factor_all(const Tensor& a, const Tensor& tau) {
   const int64_t area = int64_t{m} * n;
   T *at = a.data<T>(), *scales = tau.data<T>();
   auto factor = [&](int64_t i) {
+    if constexpr (!is_complex_v<T>)
+      if (m > side_by_side_order &&
+          FACULA_OF_ISA(geqrf_blocks<T>)(at + i * area, m, n, scales + i * k))
+        return;
     expect_done(lapack::geqrf(m, n, at + i * area, m, scales + i * k), "geqrf");
   };
   if (std::max(m, n) > side_by_side_order)
@@ -44,6 +49,9 @@ void expand_all(const Tensor& Q, const Tensor& tau) {
   const int64_t area = int64_t{m} * n, work = area * std::max(k, 1);
   T *at = Q.data<T>(), *scales = tau.data<T>();
   auto expand = [&](int64_t i) {
+    if constexpr (!is_complex_v<T>)
+      if (m > side_by_side_order)
+        return FACULA_OF_ISA(orgqr_blocks<T>)(at + i * area, m, n, k, scales + i * k);
     expect_done(lapack::orgqr(m, n, k, at + i * area, m, scales + i * k), "orgqr");
   };
   if (std::max(m, n) > side_by_side_order) return for_each_matrix(matrix_count(Q), work, expand);
