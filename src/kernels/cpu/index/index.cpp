@@ -62,50 +62,79 @@ bool moves_dense_rows(const LoopPlan& plan, int64_t itemsize) {
          steps(2)[1] == itemsize;
 }
 
-void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values,
-                      const Scattering& how, const void* context) {
-  // With the contiguous offsets (or indices) first, merging keeps the order of the positions that
-  // they hold.
-  LoopPlan plan(offsets.sizes());
-  plan.add(offsets);
-  plan.add(to);
-  plan.add(values);
-  plan.simplify();
-  if (!how.dense || !moves_dense_rows(plan, static_cast<int64_t>(to.itemsize())))
-    return plan.run_serially(how.row, context);
-  how.dense({reinterpret_cast<const int64_t*>(plan.data(0)), plan.data(1), plan.data(2),
-             plan.strides(1)[0], plan.strides(2)[0], plan.sizes()[1], plan.sizes()[0]});
+DenseRows dense_rows(const LoopPlan& plan) {
+  return {reinterpret_cast<const int64_t*>(plan.data(0)),
+          plan.data(1),
+          plan.data(2),
+          plan.strides(1)[0],
+          plan.strides(2)[0],
+          plan.sizes()[1],
+          plan.sizes()[0]};
 }
 
-// One list of elements that may meet anywhere: each thread takes a range of places, and passes over
-// what goes to others. So what meets stays in order, whatever the ranges. False where that would
-// not pay.
-bool scatter_by_ranges(const Tensor& to, const Tensor& offsets, const Tensor& values,
-                       const Scattering& how) {
-  constexpr int64_t samples = 64, most_parts = 16, least_bytes = 1 << 18;
-  const int64_t n = offsets.numel(), parts = std::min<int64_t>(num_threads(), most_parts);
-  if (!how.between || parts < 2 || in_parallel_region() || n <= 2 * moved_elements) return false;
+// With the contiguous offsets (or indices) first, merging keeps the order of the positions that
+// they hold.
+LoopPlan scatter_plan(const Tensor& to, const Tensor& offsets, const Tensor& values) {
   LoopPlan plan(offsets.sizes());
   plan.add(offsets);
   plan.add(to);
   plan.add(values);
   plan.simplify();
-  if (plan.sizes().size() != 1 || plan.strides(0)[0] != sizeof(int64_t) || plan.strides(1)[0] != 0)
-    return false;
-  const int64_t* list = reinterpret_cast<const int64_t*>(plan.data(0));
+  return plan;
+}
+
+void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                      const Scattering& how, const void* context) {
+  LoopPlan plan = scatter_plan(to, offsets, values);
+  if (!how.dense || !moves_dense_rows(plan, static_cast<int64_t>(to.itemsize())))
+    return plan.run_serially(how.row, context);
+  how.dense(dense_rows(plan));
+}
+
+// Bounds of `parts` ranges of places, each of which takes about as many of the offsets; none where
+// all of them lie within less than `least` bytes, or many at one place.
+std::vector<int64_t> range_bounds(const int64_t* offsets, int64_t n, int64_t parts, int64_t least) {
+  constexpr int64_t samples = 64;  // for each part
   std::vector<int64_t> seen(static_cast<size_t>(samples * parts));
-  for (size_t k = 0; k < seen.size(); ++k) seen[k] = list[static_cast<size_t>(n) * k / seen.size()];
+  for (size_t k = 0; k < seen.size(); ++k)
+    seen[k] = offsets[static_cast<size_t>(n) * k / seen.size()];
   std::ranges::sort(seen);
-  if (seen.back() - seen.front() < least_bytes) return false;
-  const auto bound = [&](int64_t k) {
-    return k == 0 ? INT64_MIN : k == parts ? INT64_MAX : seen[static_cast<size_t>(k * samples)];
-  };
+  if (seen.back() - seen.front() < least) return {};
+  std::vector<int64_t> bounds(static_cast<size_t>(parts) + 1, INT64_MIN);
+  for (size_t k = 1; k < bounds.size(); ++k) bounds[k] = seen[(k * samples) % seen.size()];
+  bounds.back() = INT64_MAX;
+  if (std::ranges::adjacent_find(bounds) != bounds.end()) return {};
+  return bounds;
+}
+
+// One list of offsets of elements, or of dense rows, that may meet anywhere: each task takes a
+// range of places and passes over what goes to others. So what meets stays in order, whatever the
+// ranges. False where that would not pay.
+bool scatter_by_ranges(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                       const Scattering& how) {
+  constexpr int64_t most_threads = 16, least_bytes = 1 << 18, least_rows = 1024;
+  const int64_t threads = std::min<int64_t>(num_threads(), most_threads);
+  if (!how.between || threads < 2 || in_parallel_region()) return false;
+  const LoopPlan plan = scatter_plan(to, offsets, values);
+  const bool rows = moves_dense_rows(plan, static_cast<int64_t>(to.itemsize()));
+  if (plan.strides(1)[0] != 0 || plan.strides(0)[0] != sizeof(int64_t)) return false;
+  const int64_t n = plan.sizes()[0];
+  if (rows ? n < least_rows : plan.sizes().size() != 1 || n <= 2 * moved_elements) return false;
+  const auto* list = reinterpret_cast<const int64_t*>(plan.data(0));
+  // Finding a range's rows costs little beside moving them: more ranges than threads are balanced.
+  const int64_t parts = rows ? 2 * threads : threads;
+  const std::vector<int64_t> bounds = range_bounds(list, n, parts, rows ? 1 : least_bytes);
+  if (bounds.empty()) return false;
   char* const data[] = {plan.data(0), plan.data(1), plan.data(2)};
   const int64_t steps[] = {sizeof(int64_t), 0, plan.strides(2)[0]};
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    const int64_t low = bound(begin);
-    how.between({low, static_cast<uint64_t>(bound(end)) - static_cast<uint64_t>(low)}, data, steps,
-                n);
+  parallel_for(parts, 1, [&](int64_t part, int64_t) {
+    const int64_t low = bounds[static_cast<size_t>(part)],
+                  end = bounds[static_cast<size_t>(part) + 1];
+    const OffsetRange range{low, static_cast<uint64_t>(end) - static_cast<uint64_t>(low)};
+    if (rows)
+      how.dense_between(range, dense_rows(plan));
+    else
+      how.between(range, data, steps, n);
   });
   return true;
 }
@@ -116,7 +145,7 @@ void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values,
   const int64_t total = offsets.numel();
   if (total == 0) return;
   const std::optional<size_t> dim = free_dim(to, offsets);
-  if (!dim && scatter_by_ranges(to, offsets, values, how)) return;
+  if (total > moved_elements && scatter_by_ranges(to, offsets, values, how)) return;
   if (!dim || total <= moved_elements) return scatter_in_order(to, offsets, values, how, context);
   const int64_t n = offsets.sizes()[*dim],
                 parts = std::min(n, (total + moved_elements - 1) / moved_elements);

@@ -227,19 +227,30 @@ template <class T, class F>
   }
 }
 
+// Asks for the lines of a row that is read, or written, some steps later.
+template <int written>
+[[gnu::always_inline]] inline void ask_for_row(const char* row, int64_t bytes) {
+  constexpr int64_t line = 64, most = 8 * line;
+  for (int64_t l = 0; l < (bytes < most ? bytes : most); l += line)
+    __builtin_prefetch(row + l, written);
+}
+
+constexpr int64_t rows_ahead = 8;  // distance of prefetches
+
+template <class T, class F>
+[[gnu::always_inline]] inline void scatter_row_of(const DenseRows& rows, int64_t i) {
+  scatter_dense_row<T, F>(reinterpret_cast<T*>(rows.to + i * rows.to_step + rows.offsets[i]),
+                          reinterpret_cast<const T*>(rows.values + i * rows.value_step),
+                          rows.width);
+}
+
 template <class T, class F>
 void scatter_dense(const DenseRows& rows) {
-  constexpr int64_t ahead = 8, line = 64, most = 8 * line;  // of the prefetch: rows and bytes
   const auto bytes = rows.width * static_cast<int64_t>(sizeof(T));
   for (int64_t i = 0; i < rows.count; ++i) {
-    if (i + ahead < rows.count) {
-      const char* next = rows.to + (i + ahead) * rows.to_step + rows.offsets[i + ahead];
-      for (int64_t l = 0; l < (bytes < most ? bytes : most); l += line)
-        __builtin_prefetch(next + l, 1);
-    }
-    scatter_dense_row<T, F>(reinterpret_cast<T*>(rows.to + i * rows.to_step + rows.offsets[i]),
-                            reinterpret_cast<const T*>(rows.values + i * rows.value_step),
-                            rows.width);
+    if (const int64_t next = i + rows_ahead; next < rows.count)
+      ask_for_row<1>(rows.to + next * rows.to_step + rows.offsets[next], bytes);
+    scatter_row_of<T, F>(rows, i);
   }
 }
 
@@ -287,6 +298,25 @@ void scatter_between(const OffsetRange& range, char* const* data, const int64_t*
     }
   }
 }
+
+template <class T, class F>
+void scatter_dense_between(const OffsetRange& range, const DenseRows& rows) {
+  constexpr int64_t run = 256, vector = 16;
+  int32_t places[run + vector];
+  const auto bytes = rows.width * static_cast<int64_t>(sizeof(T));
+  for (int64_t begin = 0; begin < rows.count; begin += run) {
+    const int64_t n = rows.count - begin < run ? rows.count - begin : run;
+    const int64_t found = places_between(range, rows.offsets + begin, n, places);
+    for (int64_t k = 0; k < found; ++k) {
+      if (k + rows_ahead < found) {
+        const int64_t next = begin + places[k + rows_ahead];
+        ask_for_row<1>(rows.to + next * rows.to_step + rows.offsets[next], bytes);
+        ask_for_row<0>(rows.values + next * rows.value_step, bytes);
+      }
+      scatter_row_of<T, F>(rows, begin + places[k]);
+    }
+  }
+}
 #endif
 
 // The same by indices: operands are indices, to, values.
@@ -327,6 +357,7 @@ constexpr Scattering scattering{
     &scatter_dense<T, F>,
 #if defined(__AVX512F__)
     &scatter_between<T, F>,
+    &scatter_dense_between<T, F>,
 #endif
 };
 

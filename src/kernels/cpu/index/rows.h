@@ -36,13 +36,14 @@ struct OffsetRange {
   uint64_t span;
 };
 
-// How values are put: any elements of a row of positions; dense rows by one call; and those of a
-// row (as `row` takes them) that go to a range of places. The last two may be null.
+// How values are put: any elements of a row of positions, dense rows by one call, and of either
+// those that go to a range of places. All but the first may be null.
 struct Scattering {
   RowFn row;
   void (*dense)(const DenseRows& rows) = nullptr;
   void (*between)(const OffsetRange& range, char* const* data, const int64_t* steps,
                   int64_t n) = nullptr;
+  void (*dense_between)(const OffsetRange& range, const DenseRows& rows) = nullptr;
 };
 
 FACULA_PER_ISA(
