@@ -36,7 +36,8 @@ struct Plan {
     const int64_t depth = min_of(p.k, gemm_depth<Acc>);
     const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
     tallest = tile_rows(cols);
-    row_jobs = min_of(wanted, ceil_div(p.m, 2 * max_tile_rows));
+    // A short last job would read all of B for a few rows.
+    row_jobs = min_of(wanted, max_of(p.m / (2 * max_tile_rows), int64_t{1}));
     row_block = min_of(round_up(ceil_div(p.m, row_jobs), tallest), max_row_block(tallest));
     row_jobs = ceil_div(p.m, row_block);
     width = tile_vectors(RowPanels(min_of(p.m, row_block), tallest).tallest()) * lanes;
@@ -104,7 +105,7 @@ class BlockProduct {
     const int64_t strip = p_.b_cs == 1 ? min_of(depth_, strip_rows) : depth_;
     const int64_t wide = p_.b_cs == 1 ? panels : 1;  // panels of one job
     const int64_t strips = ceil_div(depth_, strip), jobs = strips * (panels / wide);
-    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 18) / (strip * wide * plan_.width));
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 16) / (strip * wide * plan_.width));
     parallel_for(jobs, grain, [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job) {
         const int64_t row = job % strips * strip, panel = first + job / strips * wide;
