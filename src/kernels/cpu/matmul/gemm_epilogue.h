@@ -98,7 +98,8 @@ template <class T, class SumAt>
 inline void epilogue_row(const GemmArgs<T>& g, int64_t i, const SumAt& sum) {
   T* c = g.c + i * g.c_rs;
   if constexpr (!is_complex_v<T>) {
-    if (g.activation) {
+    // Half types are converted many at a time.
+    if (g.activation || !std::is_same_v<T, accumulate_t<T>>) {
       for (int64_t from = 0; from < g.n; from += epilogue_width)
         epilogue_piece(g, c + from * g.c_cs, min_of(epilogue_width, g.n - from),
                        [&](int64_t j) { return sum(from + j); });
