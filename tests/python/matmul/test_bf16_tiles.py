@@ -51,6 +51,22 @@ for channels, out, kernel, stride in [(3, 8, 3, 1), (16, 40, 3, 1), (32, 33, 1, 
     errors[name] = worst(y.detach(), yd.detach())
     errors[name + " input"] = worst(x.grad, xd.grad)
     errors[name + " weight"] = worst(w.grad, wd.grad)
+for kind in ("LSTM", "GRU", "RNN"):
+    for inputs, hidden, batch, steps in [(3, 5, 2, 3), (32, 64, 16, 4), (33, 40, 35, 2)]:
+        layer = getattr(facula.nn, kind)(inputs, hidden).bfloat16()
+        exact = getattr(facula.nn, kind)(inputs, hidden).double()
+        exact.load_state_dict(layer.state_dict())
+        x = number(steps, batch, inputs).requires_grad_()
+        xd = x.detach().double().requires_grad_()
+        y, yd = layer(x)[0], exact(xd)[0]
+        g = number(*y.shape)
+        y.backward(g)
+        yd.backward(g.double())
+        name = f"{kind} {inputs} {hidden} {batch}"
+        errors[name] = worst(y.detach(), yd.detach())
+        errors[name + " input"] = worst(x.grad, xd.grad)
+        for (part, w), wd in zip(layer.named_parameters(), exact.parameters()):
+            errors[name + " " + part] = worst(w.grad, wd.grad)
 print(json.dumps(errors))
 """
 SHAPES = [
@@ -67,7 +83,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("tiles", ["0", "1", "emulated"])
-def test_products_and_convolutions_are_right(tiles):
+def test_products_convolutions_and_recurrent_layers_are_right(tiles):
     if tiles == "emulated" and not facula.cpu.get_capabilities().get("avx512_bf16"):
         pytest.skip("tiles need the other instructions for bfloat16, which this processor lacks")
     switches = {"FACULA_AMX": tiles, "FACULA_DEBUG": "3"}
@@ -81,8 +97,13 @@ def test_products_and_convolutions_are_right(tiles):
     if tiles != "1":
         assert ("matmul: tiles of bfloat16" in run.stderr) == (tiles == "emulated")
     errors = json.loads(run.stdout)
-    assert len(errors) == 4 * len(SHAPES) + 12
-    assert {name: e for name, e in errors.items() if not e < 2**-7} == {}
+    assert len(errors) == 4 * len(SHAPES) + 12 + 9 * 6
+    # Recurrent layers round the state at every step.
+    bounds = {
+        name: 2**-5 if "RNN" in name or "GRU" in name or "LSTM" in name else 2**-7
+        for name in errors
+    }
+    assert {name: e for name, e in errors.items() if not e < bounds[name]} == {}
 
 
 def test_a_wrong_switch_is_named():
