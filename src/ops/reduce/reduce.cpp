@@ -37,6 +37,13 @@ struct sum {
     Acc init() const { return Acc(0); }
     Acc step(Acc a, cpu::stored<T> x, Acc) const { return wrapping_add(a, convert<Acc>(T(x))); }
     Acc combine(Acc a, Acc b) const { return wrapping_add(a, b); }
+    // A block has 32 rows.
+    using Narrow = std::conditional_t<std::is_same_v<T, bool>, uint8_t, uint16_t>;
+    Narrow narrow_step(Narrow a, cpu::stored<T> x) const
+      requires(sizeof(T) == 1)
+    {
+      return static_cast<Narrow>(a + T(x));
+    }
     sum_result_t<T> finish(Acc a, Acc) const {
       if constexpr (std::is_floating_point_v<Acc>)
         if (divides) a = a / static_cast<Acc>(count);

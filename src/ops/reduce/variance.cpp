@@ -1,5 +1,6 @@
 // Variances, vector norms, log-sum-exp.
 #include "kernels/cpu/reduce/reduction.h"
+#include "kernels/cpu/reduce/softmax_parts.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar {
@@ -48,6 +49,55 @@ struct squares {
   static Op<T> op(const cpu::ReductionParams& p) {
     const double left = static_cast<double>(p.count) - p.number.value_or(1);
     return {{}, left > 0 ? left : 0, p.root};
+  }
+};
+
+// --- logsumexp
+
+// What exponentials are taken relative to: the largest element.
+struct top_of_exponentials {
+  using Elements = FloatingTypes;
+  static constexpr const char* kernel = "logsumexp";
+
+  template <class T>
+  struct Op : Accumulator<T, cpu::accumulate_t<T>, cpu::accumulate_t<T>> {
+    using Acc = cpu::accumulate_t<T>;
+    Acc init() const { return -static_cast<Acc>(__builtin_inf()); }
+    Acc step(Acc a, T x, Acc) const { return combine(a, convert<Acc>(x)); }
+    Acc combine(Acc a, Acc b) const {
+      const Acc top = b > a ? b : a;
+      return b != b ? b : top;  // NaN stays
+    }
+    Acc finish(Acc a, Acc) const { return a; }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams&) {
+    return {};
+  }
+};
+
+struct log_of_exponentials {
+  using Elements = FloatingTypes;
+  static constexpr const char* kernel = "logsumexp";
+
+  // Functions are always inlined: they call what each instruction set has its own copy of.
+  template <class T>
+  struct Op : Accumulator<T, cpu::accumulate_t<T>, T> {
+    using Acc = cpu::accumulate_t<T>;
+    static constexpr bool centered = true, costly = true;
+    Acc init() const { return 0; }
+    FACULA_SCALAR Acc step(Acc a, T x, Acc top) const {
+      return a + cpu::FACULA_ISA::exp_below(convert<Acc>(x) - top);
+    }
+    Acc combine(Acc a, Acc b) const { return a + b; }
+    // The distance to an infinite top is NaN for some elements.
+    FACULA_SCALAR T finish(Acc a, Acc top) const {
+      return convert<T>(math::is_inf(top) ? top : math::log(a) + top);
+    }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams&) {
+    return {};
   }
 };
 
@@ -334,6 +384,17 @@ Tensor logsumexp(const Tensor& input, IntSpan dim, bool keepdim) {
                           : ops::reshape(shift, cpu::reduced_sizes(self.sizes(), gone, false));
   return ops::add(sum, seen);
 }
+// In two passes over memory, which other types and devices do not have.
+Tensor logsumexp_on_cpu(const Tensor& self, IntSpan dim, bool keepdim) {
+  if (!is_floating(self.dtype()) || self.numel() == 0) return logsumexp(self, dim, keepdim);
+  const IntVec gone = cpu::reduced_dims(std::optional(dim), self.dim());
+  const Tensor out = empty_tensor(cpu::reduced_sizes(self.sizes(), gone, keepdim), self.dtype());
+  const Tensor tops = empty_tensor(IntList{out.numel()}, DType::Float64);
+  cpu::reduce_around(cpu::table_in_force(cpu::reduction<scalar::top_of_exponentials>),
+                     cpu::table_in_force(cpu::reduction<scalar::log_of_exponentials>), self, gone,
+                     {}, out, tops.data());
+  return out;
+}
 Tensor special_logsumexp(const Tensor& self, IntSpan dim, bool keepdim) {
   return ops::logsumexp(self, dim, keepdim);
 }
@@ -547,6 +608,7 @@ OP(logsumexp){
     .composite = Composite::Explicit,
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
+    .cpu = typed_kernel<logsumexp_on_cpu>,
     .any = typed_kernel<logsumexp>,
     .derivatives = {vjp("self", logsumexp_gradient, saves("self", "result"))},
 };

@@ -70,6 +70,46 @@ def test_short_rows_side_by_side(n, dtype):
             assert facula.allclose(reduce(small, 1), alone, rtol=1e-6), (name, rows)
 
 
+@pytest.mark.parametrize("shape", [(100_000,), (3, 5000), (70, 40), (2, 70_001)])
+def test_sums_of_bytes_do_not_overflow(shape):
+    ones, most = facula.ones(shape, dtype=facula.bool), facula.full(shape, 255, dtype=facula.uint8)
+    for d in dims(ones):
+        count = math.prod(shape[k] for k in d)
+        assert bool((ones.sum(d) == count).all()) and bool((most.sum(d) == 255 * count).all()), d
+        assert bool((most.view(facula.bool).sum(d) == count).all()), d
+
+
+INF, NAN = math.inf, math.nan
+
+
+@pytest.mark.parametrize("dtype", [facula.float32, facula.float64, *HALVES], ids=str)
+@pytest.mark.parametrize(
+    "row, expected",
+    [
+        *(([INF, 1, 2], INF), ([-INF, -INF], -INF), ([-INF, 0], 0), ([INF, -INF], INF)),
+        *(([NAN, 1], NAN), ([INF, NAN], NAN), ([-INF, NAN], NAN), ([INF, INF], INF)),
+        *(([1000, 1000], 1000 + math.log(2)), ([-1000, -1000], -1000 + math.log(2)), ([3], 3)),
+    ],
+)
+def test_logsumexp_of_special_rows(row, expected, dtype):
+    for x, d in ((facula.tensor(row, dtype=dtype), 0), (facula.tensor([row] * 9, dtype=dtype), 1)):
+        for found in (facula.logsumexp(x, d), facula.logsumexp(x.T.contiguous(), 0)):
+            want = facula.full_like(found, expected)
+            assert facula.allclose(found, want, rtol=1e-3, equal_nan=True), (row, d)
+
+
+@pytest.mark.parametrize("dtype", [facula.float32, facula.float64], ids=str)
+def test_logsumexp_of_every_dimension(dtype):
+    for shape in SHAPES:
+        if 0 in shape:
+            continue
+        for x in layouts(facula.randn(shape, generator=facula.Generator().manual_seed(5)) * 4):
+            for d in dims(x):
+                want = x.double().exp().sum(d).log()
+                found = facula.logsumexp(x.to(dtype), d)
+                assert facula.allclose(found.double(), want, rtol=1e-6, atol=1e-6), (shape, d)
+
+
 ZEROS = {
     facula.float32: [0.0, -0.0],
     facula.float64: [0.0, -0.0],

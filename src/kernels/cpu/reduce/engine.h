@@ -4,7 +4,8 @@
 //   Acc init();  Acc step(Acc, In, Acc center);  Acc combine(Acc, Acc);  Out finish(Acc, Acc
 //   center);
 // `centered` says that step and finish need a number of their result (a mean, a maximum); `costly`
-// that a step is long.
+// that a step is long. An Op whose sums are integers may state Narrow, a type that holds the sum of
+// a block's rows, and narrow_step(Narrow, In): more lanes go into a register then.
 //
 // Rows of `lanes` elements are added to as many accumulators; after `block_rows` rows those go into
 // a cascade of partial results, merged pairwise. All of that follows from the shape alone: the bits
@@ -72,6 +73,14 @@ template <class Op, int lanes>
 [[gnu::noinline]] void add_lanes(const Op& op, typename Op::Acc* __restrict acc,
                                  const typename Op::In* __restrict x, int64_t rows, int64_t ahead,
                                  typename Op::Acc center) {
+  if constexpr (requires { op.narrow_step({}, *x); }) {
+    using Narrow = typename Op::Narrow;
+    Narrow few[2 * lanes] = {};
+    for (; rows >= 2; rows -= 2, x += 2 * lanes)
+      for (int i = 0; i < 2 * lanes; ++i) few[i] = op.narrow_step(few[i], x[i]);
+    for (int i = 0; i < lanes; ++i)
+      acc[i] = op.combine(acc[i], static_cast<Narrow>(few[i] + few[lanes + i]));
+  }
   typename Op::Acc both[2 * lanes];
   for (int i = 0; i < lanes; ++i) both[i] = acc[i];
   for (int i = lanes; i < 2 * lanes; ++i) both[i] = op.init();

@@ -122,17 +122,22 @@ const ReductionTable& table_in_force(const KernelRef& reduction) {
 
 // --- variances
 
+void reduce_around(const ReductionTable& center_table, const ReductionTable& table,
+                   const Tensor& self, const IntVec& dims, ReductionParams params,
+                   const Tensor& out, void* centers) {
+  const ReducePlan plan = plan_reduction(self, dims);
+  const ReductionFn center = loop_for(center_table, self.dtype()),
+                    loop = loop_for(table, self.dtype());
+  params.count = plan.count;
+  center(plan, params, self.data(), centers, nullptr);
+  loop(plan, params, self.data(), out.data(), centers);
+}
+
 namespace {
 
-// `means` has room for a number for each result.
 void variance_of(ReductionTables tables, const Tensor& self, const IntVec& dims,
-                 ReductionParams params, const Tensor& out, double* means) {
-  const ReducePlan plan = plan_reduction(self, dims);
-  const ReductionFn mean = loop_for(*tables[0], self.dtype()),
-                    squares = loop_for(*tables[1], self.dtype());
-  params.count = plan.count;
-  mean(plan, params, self.data(), means, nullptr);
-  squares(plan, params, self.data(), out.data(), means);
+                 const ReductionParams& params, const Tensor& out, double* means) {
+  reduce_around(*tables[0], *tables[1], self, dims, params, out, means);
 }
 
 // Real or imaginary parts, seen as a tensor.

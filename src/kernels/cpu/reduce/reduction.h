@@ -78,6 +78,11 @@ void run_reduction(void* tables, OpCall& c);
 // One result, whose input may be of any dtype; params but for `number`.
 void reduce_tensor(const ReductionTable& table, const Tensor& self, const IntVec& dims,
                    ReductionParams params, const Tensor& out);
+// The loop of `table` around a number for each result, which that of `center_table` gives before,
+// in the type that the first accumulates; `centers` is room for doubles.
+void reduce_around(const ReductionTable& center_table, const ReductionTable& table,
+                   const Tensor& self, const IntVec& dims, ReductionParams params,
+                   const Tensor& out, void* centers);
 // A variance: the first table gives the means as doubles, the second sums the squares of the
 // deviations from them; a second result gets the means.
 void run_variance(ReductionTables tables, OpCall& c, bool root);
