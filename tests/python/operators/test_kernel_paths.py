@@ -203,6 +203,25 @@ def test_pooling_backward_by_layout(name, size, stride, padding):
     assert abs(slope - found[0][1, 3, 6, 70].item()) < 1e-4
 
 
+POOLS = [  # kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
+    (2, 2, 0, False, True, None), (3, 2, 1, False, True, None), (3, 2, 1, True, False, None),
+    (3, 1, 1, False, False, None), (2, 3, 0, True, True, None), (5, 2, 2, True, True, 7),
+    ((1, 4), (1, 4), (0, 2), False, True, None), ((3, 2), (2, 1), (1, 0), False, True, -2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+@pytest.mark.parametrize("width", [4, 13, 28, 129, 1500])
+@pytest.mark.parametrize("pool", POOLS, ids=str)
+def test_average_pooling_by_layout(pool, width, dtype):
+    """Rows by sums of columns, and windows one by one with the channels innermost."""
+    x = tensor(np.round(uniform(2, 3, 9, width, low=-9, high=9)), dtype)
+    last = x.movedim(1, -1).contiguous().movedim(-1, 1)
+    found, expected = F.avg_pool2d(x, *pool), F.avg_pool2d(last, *pool)
+    assert found.shape == expected.shape and found.dtype == x.dtype
+    assert_close(found, expected.double().numpy(), rtol=1e-2 if dtype == "bfloat16" else 1e-6)
+
+
 @pytest.mark.parametrize("scale", [1, 2, 3, 0.5, 1.7])
 def test_nearest_backward_sums_what_was_copied(scale):
     x = facula.rand(2, 3, 9, 14, dtype=facula.float64, requires_grad=True)

@@ -1,13 +1,15 @@
 // Average pooling and its gradients.
 #include "kernels/cpu/loop/convert.h"
+#include "kernels/cpu/loop/copy_transposed.h"
 #include "kernels/cpu/pool/pool.h"
 #include "kernels/cpu/pool/windows.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
 template <class T, class A>
-inline void add_run(const T* in, int64_t step, int64_t n, A* sum) {
+[[gnu::always_inline]] inline void add_run(const T* in, int64_t step, int64_t n, A* sum) {
   for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<A>(in[i * step]);
 }
 
@@ -31,7 +33,7 @@ struct AvgPool {
   }
 
   void windows(ChannelRuns::Run r, int64_t od, int64_t oh) const {
-    A sum[longest_run];
+    alignas(64) A sum[longest_run];
     const T* from = in.at<const T>(r.image, r.channel);
     T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
     for (int64_t ow = 0; ow < out.sizes[4]; ++ow) {
@@ -46,7 +48,75 @@ struct AvgPool {
     const bool empty = w.depth.first >= w.depth.last || w.height.first >= w.height.last ||
                        w.width.first >= w.width.last;
     const A by = static_cast<A>(empty ? 1 : divisor(w));
-    for (int64_t i = 0; i < n; ++i) to[i * out.strides[1]] = static_cast<T>(sum[i] / by);
+    if (out.strides[1] == 1)
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(sum[i] / by);
+    else
+      for (int64_t i = 0; i < n; ++i) to[i * out.strides[1]] = static_cast<T>(sum[i] / by);
+  }
+
+  // Note: sums of columns
+  //
+  // The input rows that a row of windows covers are added first, between zeros in place of padding.
+  // Windows are then sums of neighbours, as long as whole vectors: no edge, no remainder.
+  static constexpr int64_t lanes = native_lanes<A>, most_columns = 2048;
+  int64_t padded() const { return (out.sizes[4] + lanes - 1) / lanes * lanes; }
+  // Vectors of every second column are read in pairs.
+  int64_t columns() const {
+    const int64_t reach = (padded() + 1) * plan.stride[2] + plan.kernel[2];
+    return std::max(reach, plan.padding[2] + in.sizes[4]);
+  }
+  bool fits_columns() const {
+    return plan.sliding && in.strides[4] == 1 && padded() <= longest_run &&
+           plan.kernel[2] <= most_columns && plan.stride[2] <= most_columns &&
+           columns() <= most_columns;
+  }
+  // What the extents of windows along a row are, but for a divisor that is given: ones then.
+  void set_widths(A* widths) const {
+    std::fill_n(widths, padded(), A(1));
+    for (int64_t ow = 0; ow < out.sizes[4] && !divisor.given; ++ow) {
+      const PoolSpan s = plan.spans[2][ow];
+      if (s.first < s.last) widths[ow] = static_cast<A>(s.extent);
+    }
+  }
+  void column_row(ChannelRuns::Run r, int64_t od, int64_t oh, const A* widths) const {
+    alignas(64) A column[most_columns], sum[longest_run];
+    std::fill_n(column, columns(), A(0));
+    const PoolSpan ds = plan.spans[0][od], hs = plan.spans[1][oh];
+    const T* from = in.at<const T>(r.image, r.channel);
+    for (int64_t d = ds.first; d < ds.last; ++d)
+      for (int64_t h = hs.first; h < hs.last; ++h)
+        add_run(from + d * in.strides[2] + h * in.strides[3], 1, in.sizes[4],
+                column + plan.padding[2]);
+    add_neighbours(column, sum);
+    const bool empty = ds.first >= ds.last || hs.first >= hs.last;
+    const A rows = static_cast<A>(empty ? 1 : divisor.given.value_or(ds.extent * hs.extent));
+    const int64_t end = padded();
+    for (int64_t ow = 0; ow < end; ++ow) sum[ow] /= rows * widths[ow];
+    T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
+    const int64_t n = out.sizes[4], step = out.strides[4];
+    if (step == 1)
+      for (int64_t ow = 0; ow < n; ++ow) to[ow] = static_cast<T>(sum[ow]);
+    else
+      for (int64_t ow = 0; ow < n; ++ow) to[ow * step] = static_cast<T>(sum[ow]);
+  }
+  void add_neighbours(const A* column, A* sum) const {
+    using Vector = LaneVector<A, lanes>;
+    constexpr auto all = std::make_index_sequence<lanes>();
+    const int64_t stride = plan.stride[2];
+    for (int64_t i = 0; i < padded(); i += lanes) {
+      typename Vector::type total = {};
+      for (int64_t k = 0; k < plan.kernel[2]; ++k) {
+        const A* tap = column + i * stride + k;
+        if (stride == 1) {
+          total += Vector::load(tap);
+        } else if (stride == 2) {
+          total += Square<A, lanes>::even(Vector::load(tap), Vector::load(tap + lanes), all);
+        } else {
+          for (int64_t l = 0; l < lanes; ++l) total[l] += tap[l * stride];
+        }
+      }
+      __builtin_memcpy(sum + i, &total, sizeof total);
+    }
   }
 
   void row(ChannelRuns::Run r, int64_t od, int64_t oh) const {
@@ -81,9 +151,14 @@ struct AvgPool {
   void run() const {
     const ChannelRuns runs = channel_runs(in, out);
     const bool rows = runs.length == 1 && plan.sliding && out.sizes[4] >= 4;
+    const bool by_columns = rows && fits_columns();
+    alignas(64) A widths[longest_run];
+    if (by_columns) set_widths(widths);
     each_row(runs, out, row_grain(plan, in, out, runs.length),
              [&](ChannelRuns::Run r, int64_t d, int64_t h) {
-               if (rows)
+               if (by_columns)
+                 column_row(r, d, h, widths);
+               else if (rows)
                  row(r, d, h);
                else
                  windows(r, d, h);
