@@ -77,6 +77,8 @@ class Ranks:
         end = time.monotonic() + 30
         for rank in range(len(self.processes)):
             while not os.path.exists(os.path.join(self.folder, f"ready{rank}")):
+                ended = [p.communicate()[1] for p in self.processes if p.poll()]
+                assert not ended, f"a rank has ended: {ended[0]}"
                 assert time.monotonic() < end, "the ranks did not make their group"
                 time.sleep(0.005)
 

@@ -17,11 +17,12 @@ def toys(tmp_path_factory):
     return toy_nccl.libraries(tmp_path_factory)
 
 
-# What a rank does that waits for errors.
+# What a rank does that waits for errors, which may come while it returns from the barrier.
 LOOP = """
 x = facula.ones(4, device=dev)
 work = None
 try:
+    dist.barrier()
     while True:
         work = dist.all_reduce(x, async_op=True)
         while not work.is_completed():
@@ -65,7 +66,7 @@ FAULTS = {
 def test_a_fault_is_told_to_the_others(toys, fault, tmp_path):
     action, text = FAULTS[fault]
     program = f"make('toy:nccl')\nif rank == 1:\n    dist.barrier()\n    {action}\n    sys.exit()\n"
-    ranks = toy_nccl.start(program + "dist.barrier()" + LOOP, 3, tmp_path, toys)
+    ranks = toy_nccl.start(program + LOOP, 3, tmp_path, toys)
     try:
         for rank in (0, 2):
             out, err = ranks.processes[rank].communicate(timeout=30)
