@@ -71,19 +71,93 @@ bool RowTiles::in_memory(const RowGroup::Step& s) const {
   return s.kept || (frame_.is_whole() && s.reduces());
 }
 
+// Pointwise steps on whole rows between others make a run; any other step is one by itself.
+void RowTiles::find_runs() {
+  const auto joins = [&](int i) {
+    const RowGroup::Step& s = group_.steps_[static_cast<size_t>(i)];
+    return s.extent == Extent::Full && !s.reduces();
+  };
+  const int count = static_cast<int>(group_.steps_.size());
+  for (int i = 0; i < count; ++i) {
+    if (i > 0 && joins(i) && joins(i - 1))
+      runs_.back().end = i + 1;
+    else
+      runs_.push_back({i, i + 1});
+  }
+  if (!find_compiled_loop.load(std::memory_order_relaxed)) return;
+  for (Run& run : runs_)
+    if (run.end - run.begin > 1 && describe(run)) run.code = run.request.find();
+}
+
+// The tensor whose memory an operand is; none for results in the scratch.
+const Tensor* RowTiles::memory_of(const RowGroup::Operand& o) const {
+  if (o.step < 0) return o.tensor;
+  const RowGroup::Step& s = group_.steps_[static_cast<size_t>(o.step)];
+  return in_memory(s) ? s.out : nullptr;
+}
+
+bool RowTiles::is_same(const RowGroup::Operand& a, const RowGroup::Operand& b) const {
+  const Tensor *x = memory_of(a), *y = memory_of(b);
+  if (!x || !y) return !x && !y && a.step == b.step;
+  return (*x)->storage == (*y)->storage && same_geometry(*x, *y);
+}
+
+// The position of an operand among those of a run's code.
+int RowTiles::operand_of(Run& run, const RowGroup::Operand& o) const {
+  const auto same = [&](const RowGroup::Operand& each) { return is_same(each, o); };
+  const auto found = std::ranges::find_if(run.operands, same);
+  if (found != run.operands.end()) return static_cast<int>(found - run.operands.begin());
+  run.operands.push_back(o);
+  run.row_by_row |= o.extent == Extent::Row || o.extent == Extent::Column;
+  const Tensor& t = o.step < 0 ? *o.tensor : *group_.steps_[static_cast<size_t>(o.step)].out;
+  const bool one = o.extent == Extent::Row || o.extent == Extent::One;
+  return run.request.add_memory(static_cast<int64_t>(t.itemsize()),
+                                one ? FusedLoop::Stepping::None : FusedLoop::Stepping::Unit);
+}
+
+// Describes the steps of a run as a loop; false where no code is to be made of it.
+bool RowTiles::describe(Run& run) const {
+  for (int i = run.begin; i < run.end; ++i) {
+    const RowGroup::Step& s = group_.steps_[static_cast<size_t>(i)];
+    FusedLoop::Operand in[LoopOfCall::most_inputs];
+    for (int k = 0; k < s.inputs; ++k) {
+      const RowGroup::Operand& o = s.in[k];
+      if (o.step >= run.begin)
+        in[k] = {FusedLoop::Source::Step, static_cast<uint16_t>(o.step - run.begin)};
+      else if (o.step >= 0 || o.tensor)
+        in[k] = {FusedLoop::Source::Memory, static_cast<uint16_t>(operand_of(run, o))};
+    }
+    const bool stored = in_memory(s) || s.last_use >= run.end;
+    const int stores = stored ? operand_of(run, {s.out, i, Extent::Full}) : -1;
+    if (!run.request.add_step(s.loop(), static_cast<int64_t>(s.out->itemsize()), stores, in))
+      return false;
+  }
+  return run.operands.size() <= most_operands;
+}
+
+// Finds places in the scratch for what is not in memory. Machine code reads and writes all its
+// operands at once, so none of its results may lie where another operand was.
+bool RowTiles::make_room(std::vector<size_t>& offsets, size_t& full_bytes, size_t& bytes) const {
+  TileScratch full(most_scratch, tile_ * row_), rows(most_scratch, tile_);
+  for (const Run& run : runs_)
+    for (int i = run.begin; i < run.end; ++i) {
+      const RowGroup::Step& s = group_.steps_[static_cast<size_t>(i)];
+      if (in_memory(s) || (run.code && s.last_use < run.end)) continue;
+      TileScratch& room = s.extent == Extent::Full ? full : rows;
+      const auto item = static_cast<int64_t>(s.out->itemsize());
+      const int from = run.code ? run.begin : i;
+      if (!room.take(item, s.last_use, from, offsets[static_cast<size_t>(i)])) return false;
+    }
+  full_bytes = full.used();
+  bytes = full.used() + rows.used();
+  return bytes <= most_scratch;
+}
+
 bool RowTiles::make_steps(size_t& scratch_bytes) {
   const auto& from = group_.steps_;
-  TileScratch full(most_scratch, tile_ * row_), rows(most_scratch, tile_);
   std::vector<size_t> offsets(from.size());
-  for (size_t i = 0; i < from.size(); ++i) {
-    const RowGroup::Step& s = from[i];
-    if (in_memory(s)) continue;
-    TileScratch& room = s.extent == Extent::Full ? full : rows;
-    const auto item = static_cast<int64_t>(s.out->itemsize());
-    if (!room.take(item, s.last_use, static_cast<int>(i), offsets[i])) return false;
-  }
-  if (full.used() + rows.used() > most_scratch) return false;
-  scratch_bytes = full.used() + rows.used();
+  size_t full_bytes = 0;
+  if (!make_room(offsets, full_bytes, scratch_bytes)) return false;
   for (const RowGroup::Step& s : from)
     if (!s.call->writes() && in_memory(s)) (*s.out)->storage->allocate_pending();
 
@@ -92,8 +166,11 @@ bool RowTiles::make_steps(size_t& scratch_bytes) {
     if (in_memory(s)) return memory_place(s.extent, *s.out);
     Place p = place_of(s.extent, *s.out);
     p.where = Place::Scratch;
-    p.offset = offsets[i] + (s.extent == Extent::Full ? 0 : full.used());
+    p.offset = offsets[i] + (s.extent == Extent::Full ? 0 : full_bytes);
     return p;
+  };
+  const auto place = [&](const RowGroup::Operand& o) {
+    return o.step >= 0 ? made(static_cast<size_t>(o.step)) : memory_place(o.extent, *o.tensor);
   };
   for (size_t i = 0; i < from.size(); ++i) {
     const RowGroup::Step& s = from[i];
@@ -102,16 +179,17 @@ bool RowTiles::make_steps(size_t& scratch_bytes) {
     for (int k = 0; k < s.inputs; ++k) {
       const RowGroup::Operand& o = s.in[k];
       Place& p = to.place[1 + k];
-      if (o.step >= 0)
-        p = made(static_cast<size_t>(o.step));
-      else if (o.tensor)
-        p = memory_place(o.extent, *o.tensor);
+      if (o.step >= 0 || o.tensor)
+        p = place(o);
       else
         p.at = const_cast<char*>(s.loop().in[k].cell);
       to.row_by_row |=
           s.extent == Extent::Full && (o.extent == Extent::Row || o.extent == Extent::Column);
     }
   }
+  for (Run& run : runs_)
+    if (run.code)
+      for (const RowGroup::Operand& o : run.operands) run.place.push_back(place(o));
   return true;
 }
 
@@ -145,6 +223,18 @@ void RowTiles::run_step(const Step& s, const Tile& tile) const {
   r.loop(cpu::plan_rows(tile.rows, row_), r.params, in, out, nullptr);
 }
 
+void RowTiles::run_code(const Run& run, const Tile& tile) const {
+  char* at[most_operands];
+  static constexpr int64_t no_steps[most_operands] = {};  // the code knows them all
+  const size_t count = run.place.size();
+  for (size_t k = 0; k < count; ++k) at[k] = address(run.place[k], tile);
+  if (!run.row_by_row) return run.code(at, no_steps, tile.rows * row_, run.request.params());
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    run.code(at, no_steps, row_, run.request.params());
+    for (size_t k = 0; k < count; ++k) at[k] += run.place[k].row_step;
+  }
+}
+
 // How many elements make a task.
 int64_t RowTiles::elements_of_task() const {
   double tasks = 0;
@@ -162,7 +252,13 @@ void RowTiles::run_rows(size_t scratch_bytes) const {
     const Room room(scratch_bytes);
     for (; begin < end; begin += tile_) {
       const Tile t{begin, std::min(tile_, end - begin), room.get()};
-      for (const Step& s : steps_) run_step(s, t);
+      for (const Run& run : runs_) {
+        if (run.code) {
+          run_code(run, t);
+          continue;
+        }
+        for (int i = run.begin; i < run.end; ++i) run_step(steps_[static_cast<size_t>(i)], t);
+      }
     }
   });
 }
@@ -183,13 +279,20 @@ void RowTiles::run_part(const cpu::ReducePlan& plan, int64_t part, char* room, s
   for (int64_t begin = part * plan.part_length; begin < end; begin += tile_) {
     const Tile t{begin, std::min(tile_, end - begin), room + sums};
     mine = room;
-    for (const Step& s : steps_) {
-      if (!s.from->reduces()) {
-        run_loop(s, t);
+    for (const Run& run : runs_) {
+      if (run.code) {
+        run_code(run, t);
         continue;
       }
-      pieces_of(s).add(mine, address(s.place[1], t), t.rows);
-      mine += aligned(pieces_of(s).room);
+      for (int i = run.begin; i < run.end; ++i) {
+        const Step& s = steps_[static_cast<size_t>(i)];
+        if (!s.from->reduces()) {
+          run_loop(s, t);
+          continue;
+        }
+        pieces_of(s).add(mine, address(s.place[1], t), t.rows);
+        mine += aligned(pieces_of(s).room);
+      }
     }
   }
   mine = room;
@@ -224,6 +327,7 @@ void RowTiles::run_pieces(size_t scratch_bytes) const {
 }
 
 bool RowTiles::run() {
+  find_runs();
   size_t scratch_bytes = 0;
   if (!make_steps(scratch_bytes)) return false;
   if (frame_.is_whole()) {

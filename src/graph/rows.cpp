@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "core/threads.h"
-#include "graph/fused_loop.h"
+#include "graph/loop_request.h"
 #include "graph/row_tiles.h"
 #include "graph/tile_scratch.h"
 #include "kernels/cpu/loop/loop.h"
@@ -13,16 +13,16 @@ namespace facula {
 
 using cpu::LoopOfCall;
 
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  return a->offset == b->offset && a.dtype() == b.dtype() && same_sizes(a.sizes(), b.sizes()) &&
+         same_sizes(a.strides(), b.strides());
+}
+
 namespace {
 
 constexpr size_t scratch_bytes = 24 * 1024;  // of the first cache, beside what is read and written
 constexpr int64_t most_tile = 512, least_tile = 64;
 constexpr int64_t short_row = 16;  // shorter rows cost more than passes over memory save
-
-bool same_geometry(const Tensor& a, const Tensor& b) {
-  return a->offset == b->offset && a.dtype() == b.dtype() && same_sizes(a.sizes(), b.sizes()) &&
-         same_sizes(a.strides(), b.strides());
-}
 
 // Whether all elements are read in the order in which they lie, or there is only one.
 bool is_flat(const Tensor& t, const Tensor& out) {
@@ -64,7 +64,7 @@ struct RowGroup::Program {
   }
   // The code that stands for the steps, if there is some, with the parameters that it reads.
   CompiledLoop compiled = nullptr;
-  std::vector<char> params;
+  LoopRequest request;
   void find_compiled(const std::vector<RowGroup::Step>& from, const IntVec& inner_strides);
 
   // Runs n elements; data and strides as LoopPlan's rows have them.
@@ -79,49 +79,31 @@ struct RowGroup::Program {
 // in bytes.
 void RowGroup::Program::find_compiled(const std::vector<RowGroup::Step>& from,
                                       const IntVec& inner_strides) {
-  const FindLoop find = find_compiled_loop.load(std::memory_order_relaxed);
-  if (!find) return;
-  FusedLoop loop;
+  if (!find_compiled_loop.load(std::memory_order_relaxed)) return;
+  using enum FusedLoop::Stepping;
   for (size_t m = 0; m < memory.size(); ++m) {
     const auto item = static_cast<int64_t>(memory[m]->itemsize());
     const int64_t stride = inner_strides[m];
-    loop.memory.push_back({static_cast<uint8_t>(item), stride == item ? FusedLoop::Stepping::Unit
-                                                       : stride == 0  ? FusedLoop::Stepping::None
-                                                                      : FusedLoop::Stepping::Any});
+    request.add_memory(item, stride == item ? Unit : stride == 0 ? None : Any);
   }
-  std::vector<char> numbers(from.size() * FusedLoop::params_of_step);
   for (size_t i = 0; i < from.size(); ++i) {
-    const LoopOfCall& call = from[i].loop();
-    // Compilers part in the order in which they round a complex product's parts.
-    if (!call.function || is_complex(call.compute)) return;
-    FusedLoop::Step& s = loop.steps.emplace_back();
-    s.function = call.function;
-    s.compute = call.compute;
-    s.by_number = call.by_number;
-    s.inputs = static_cast<uint8_t>(call.inputs);
-    s.itemsize = static_cast<uint8_t>(from[i].out->itemsize());
-    s.stores = static_cast<int16_t>(steps[i].place[0].memory >= 0 ? steps[i].place[0].memory : -1);
-    char* mine = numbers.data() + i * FusedLoop::params_of_step;
-    __builtin_memcpy(mine, call.params, sizeof(call.params));
-    for (int k = 0; k < call.inputs; ++k) {
-      const Place& p = steps[i].place[1 + k];
-      const int made = from[i].in[k].step;
+    FusedLoop::Operand in[LoopOfCall::most_inputs];
+    for (int k = 0; k < from[i].inputs; ++k) {
+      const int made = from[i].in[k].step, at = steps[i].place[1 + k].memory;
       if (made >= 0)
-        s.in[k] = {FusedLoop::Source::Step, static_cast<uint16_t>(made)};
-      else if (p.memory >= 0)
-        s.in[k] = {FusedLoop::Source::Memory, static_cast<uint16_t>(p.memory)};
-      else
-        __builtin_memcpy(
-            mine + FusedLoop::numbers_begin + static_cast<size_t>(k) * FusedLoop::number_size,
-            call.in[k].cell, sizeof(call.in[k].cell));
+        in[k] = {FusedLoop::Source::Step, static_cast<uint16_t>(made)};
+      else if (at >= 0)
+        in[k] = {FusedLoop::Source::Memory, static_cast<uint16_t>(at)};
     }
+    const int stores = std::max(-1, steps[i].place[0].memory);
+    const auto item = static_cast<int64_t>(from[i].out->itemsize());
+    if (!request.add_step(from[i].loop(), item, stores, in)) return;
   }
-  compiled = find(loop);
-  if (compiled) params = std::move(numbers);
+  compiled = request.find();
 }
 
 void RowGroup::Program::run(char* const* data, const int64_t* strides, int64_t n) const {
-  if (compiled) return compiled(data, strides, n, params.data());
+  if (compiled) return compiled(data, strides, n, request.params());
   alignas(64) char scratch[scratch_bytes];
   for (int64_t begin = 0; begin < n; begin += tile) {
     const int64_t count = std::min(tile, n - begin);

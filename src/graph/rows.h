@@ -11,6 +11,9 @@
 
 namespace facula {
 
+// Whether tensors of one storage have the same elements in the same order.
+bool same_geometry(const Tensor& a, const Tensor& b);
+
 class RowGroup {
  public:
   // Takes a call in; false where it does not join, has another shape, or reads what the group

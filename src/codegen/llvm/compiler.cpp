@@ -124,8 +124,9 @@ CompiledLoop load(const std::string& object, const std::string& symbol, std::str
 
 extern "C" __attribute__((visibility("default"))) const facula::LoopCompiler*
 facula_loop_compiler() {
-  static const std::string name =
-      "LLVM " LLVM_VERSION_STRING ", scalar functions " + facula::codegen::ScalarLibrary::digest();
+  // Another number where loop_builder.cpp makes other loops.
+  static const std::string name = "loops 2, LLVM " LLVM_VERSION_STRING ", scalar functions " +
+                                  facula::codegen::ScalarLibrary::digest();
   static const facula::LoopCompiler compiler{facula::LoopCompiler::expected, name.c_str(),
                                              &facula::codegen::compile, &facula::codegen::load};
   return &compiler;

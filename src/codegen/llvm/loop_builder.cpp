@@ -4,6 +4,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -32,7 +33,7 @@ class LoopBuilder {
     }
     module_->setDataLayout(functions->getDataLayout());
     module_->setTargetTriple(functions->getTargetTriple());
-    if (!make_body(error)) return nullptr;
+    if (!make_body("blocks", true, error) || !make_body("rest", false, error)) return nullptr;
     make_entry();
     if (llvm::Linker::linkModules(*module_, std::move(functions), llvm::Linker::LinkOnlyNeeded)) {
       error = "the bitcode of scalar functions cannot be linked";
@@ -48,16 +49,30 @@ class LoopBuilder {
 
  private:
   static constexpr uint64_t widest = 16;  // bytes of an element
+  static constexpr uint64_t register_bytes = 64;
+  // Vectors that a block holds. Each is a chain of dependent steps, which go side by side.
+  static constexpr uint32_t vectors = 8;
 
-  // The body takes each operand in memory, and its step, as an argument of its own: none overlaps
-  // what another writes, which the vectoriser must know.
-  bool make_body(std::string& error) {
+  // Elements of a block. A loop's vectors are as long as the widest operand in memory lets them be.
+  uint64_t block() const {
+    uint64_t item = 1;
+    for (const FusedLoop::Memory& m : loop_.memory)
+      if (m.stepping != FusedLoop::Stepping::None) item = std::max<uint64_t>(item, m.itemsize);
+    return vectors * register_bytes / item;
+  }
+
+  // A body takes each operand in memory, and its step, as an argument of its own: none overlaps
+  // what another writes, which the vectoriser must know. There is one for whole blocks, and one
+  // for what is left, as a loop that takes many vectors at a time does its last elements singly.
+  bool make_body(const char* name, bool of_blocks, std::string& error) {
+    rooms_.clear();
     std::vector<llvm::Type*> types;
     for (size_t m = 0; m < loop_.memory.size(); ++m) types.push_back(pointer_);
     for (size_t m = 0; m < loop_.memory.size(); ++m) types.push_back(index_);
     types.insert(types.end(), {index_, pointer_});
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
-    body_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, "body", *module_);
+    body_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, *module_);
+    bodies_.push_back(body_);
     for (unsigned a = 0; a < body_->arg_size(); ++a)
       if (types[a] == pointer_) body_->addParamAttr(a, llvm::Attribute::NoAlias);
     auto* entry = llvm::BasicBlock::Create(b_.getContext(), "entry", body_);
@@ -77,10 +92,22 @@ class LoopBuilder {
       if (!make_step(s, error)) return false;
     Value* next = b_.CreateNSWAdd(i, b_.getInt64(1));
     i->addIncoming(next, head);
-    b_.CreateCondBr(b_.CreateICmpSLT(next, count), head, end);
+    llvm::Instruction* again = b_.CreateCondBr(b_.CreateICmpSLT(next, count), head, end);
+    if (of_blocks) interleave(*again);
     b_.SetInsertPoint(end);
     b_.CreateRetVoid();
     return true;
+  }
+
+  // Asks for so many vectors at a time: of its own the vectoriser takes one of a long body.
+  void interleave(llvm::Instruction& latch) {
+    llvm::LLVMContext& context = b_.getContext();
+    llvm::Metadata* count[] = {llvm::MDString::get(context, "llvm.loop.interleave.count"),
+                               llvm::ConstantAsMetadata::get(b_.getInt32(vectors))};
+    llvm::MDNode* loop =
+        llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, count)});
+    loop->replaceOperandWith(0, loop);  // which tells loops apart
+    latch.setMetadata(llvm::LLVMContext::MD_loop, loop);
   }
 
   // Places for results and for the lists of operands, which become registers.
@@ -99,14 +126,18 @@ class LoopBuilder {
   Value* offset(Value* base, uint64_t bytes) {
     return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, bytes);
   }
-  Value* element(size_t m) {
+  // The element of an operand in memory, whose step may be any.
+  Value* element(size_t m, Value* base, Value* any_step, Value* index) {
     const FusedLoop::Memory& memory = loop_.memory[m];
-    Value* base = body_->getArg(static_cast<unsigned>(m));
     if (memory.stepping == FusedLoop::Stepping::None) return base;
     Value* step = memory.stepping == FusedLoop::Stepping::Unit
                       ? static_cast<Value*>(b_.getInt64(memory.itemsize))
-                      : body_->getArg(static_cast<unsigned>(loop_.memory.size() + m));
-    return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, b_.CreateNSWMul(i_, step));
+                      : any_step;
+    return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, b_.CreateNSWMul(index, step));
+  }
+  Value* element(size_t m) {
+    return element(m, body_->getArg(static_cast<unsigned>(m)),
+                   body_->getArg(static_cast<unsigned>(loop_.memory.size() + m)), i_);
   }
   Value* operand(size_t s, int k) {
     const FusedLoop::Operand& o = loop_.steps[s].in[k];
@@ -168,16 +199,21 @@ class LoopBuilder {
         llvm::FunctionType::get(b_.getVoidTy(), {pointer_, pointer_, index_, pointer_}, false);
     auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol_, *module_);
     b_.SetInsertPoint(llvm::BasicBlock::Create(b_.getContext(), "entry", f));
+    const size_t memory = loop_.memory.size();
     std::vector<Value*> arguments;
     for (size_t list = 0; list < 2; ++list)
-      for (size_t m = 0; m < loop_.memory.size(); ++m) {
+      for (size_t m = 0; m < memory; ++m) {
         llvm::Type* what = list == 0 ? static_cast<llvm::Type*>(pointer_) : index_;
         Value* from = f->getArg(static_cast<unsigned>(list));
         arguments.push_back(b_.CreateLoad(what, b_.CreateConstInBoundsGEP1_64(what, from, m)));
       }
-    arguments.push_back(f->getArg(2));
-    arguments.push_back(f->getArg(3));
-    b_.CreateCall(body_, arguments);
+    Value* whole = b_.CreateAnd(f->getArg(2), b_.getInt64(-block()));
+    arguments.insert(arguments.end(), {whole, f->getArg(3)});
+    b_.CreateCall(bodies_[0], arguments);
+    for (size_t m = 0; m < memory; ++m)
+      arguments[m] = element(m, arguments[m], arguments[memory + m], whole);
+    arguments[2 * memory] = b_.CreateNSWSub(f->getArg(2), whole);
+    b_.CreateCall(bodies_[1], arguments);
     b_.CreateRetVoid();
   }
 
@@ -185,7 +221,7 @@ class LoopBuilder {
   void inline_all() {
     const llvm::Function* sample = nullptr;
     for (llvm::Function& f : *module_) {
-      if (f.isDeclaration() || &f == body_ || f.getName() == symbol_) continue;
+      if (f.isDeclaration() || is_ours(f)) continue;
       if (f.hasFnAttribute("target-cpu") && !sample) sample = &f;
       f.setLinkage(llvm::GlobalValue::InternalLinkage);
       f.setComdat(nullptr);
@@ -198,12 +234,18 @@ class LoopBuilder {
         g.setLinkage(llvm::GlobalValue::InternalLinkage);
         g.setComdat(nullptr);
       }
-    for (llvm::Function* f : {body_, module_->getFunction(symbol_)}) {
-      f->addFnAttr(llvm::Attribute::NoUnwind);
+    for (llvm::Function& f : *module_) {
+      if (!is_ours(f)) continue;
+      f.addFnAttr(llvm::Attribute::NoUnwind);
+      // Where it sees that fewer elements than a block's are left, LLVM takes few at a time.
+      if (&f == bodies_[1]) f.addFnAttr(llvm::Attribute::NoInline);
       if (!sample) continue;
       for (const char* kind : {"target-cpu", "target-features", "tune-cpu", "prefer-vector-width"})
-        if (sample->hasFnAttribute(kind)) f->addFnAttr(sample->getFnAttribute(kind));
+        if (sample->hasFnAttribute(kind)) f.addFnAttr(sample->getFnAttribute(kind));
     }
+  }
+  bool is_ours(const llvm::Function& f) const {
+    return f.getName() == symbol_ || std::ranges::find(bodies_, &f) != bodies_.end();
   }
 
   const FusedLoop& loop_;
@@ -213,7 +255,8 @@ class LoopBuilder {
   llvm::IRBuilder<> b_;
   llvm::PointerType* pointer_;
   llvm::IntegerType* index_;
-  llvm::Function* body_ = nullptr;
+  std::vector<llvm::Function*> bodies_;
+  llvm::Function* body_ = nullptr;  // the one that is being made
   Value* params_ = nullptr;
   Value* i_ = nullptr;
   Value* operands_ = nullptr;

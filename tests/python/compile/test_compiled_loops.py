@@ -129,6 +129,75 @@ def test_chains_give_the_bits_of_single_calls(name, threads):
         assert same_bits(w, g) and w.stride() == g.stride()
 
 
+# A block of machine code has 64 to 512 elements, by the widest operand.
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("width", [17, 63, 64, 129, 200, 511, 512, 1030])
+def test_ends_of_blocks(dtype, width):
+    facula.manual_seed(0)
+    rows = 20_000 // width
+    x, y = ((facula.randn(n, width) * 9).to(getattr(facula, dtype)) for n in (rows, 1))
+    for f in (lambda: (x * y + 1).mul(x).abs(), lambda: (x * x - 2).abs() > x):
+        assert same_bits(f(), compiled(f))
+
+
+def softmax(x, y):
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def layer_norm(x, y):
+    centered = x - x.mean(-1, keepdim=True)
+    return centered * facula.rsqrt((centered * centered).mean(-1, keepdim=True) + 1e-5) * y + 1
+
+
+def huber(x, y):
+    d = (x - y).abs()
+    return facula.where(d < 1, 0.5 * d * d, d - 0.5).mean()
+
+
+def in_place(x, y):
+    d = x * 1
+    d.sub_(d.amax(-1, keepdim=True)).mul_(y).exp_()
+    return [d, d.sum(-1)]
+
+
+def between(x, y):
+    """Results that are read after a reduction, stay, and have one byte."""
+    d = x * y + 1
+    near = (d > 0) & (d < 1)
+    return [d, facula.where(near, d, d * 2) / d.sum(-1, keepdim=True), (d * d).sum(-1)]
+
+
+REDUCING = [softmax, layer_norm, huber, in_place, between]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(300, 512), (37, 1001), (900, 70), (1, 300_001)], ids=str)
+@pytest.mark.parametrize("f", REDUCING, ids=lambda f: f.__name__)
+def test_groups_that_reduce_give_the_bits_of_single_calls(f, shape, dtype):
+    facula.manual_seed(0)
+    x, y = (facula.randn(n, shape[1]).to(getattr(facula, dtype)) for n in (shape[0], 1))
+    want = f(x, y)
+    before = facula.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            facula.set_num_threads(threads)
+            got = compiled(f, x, y)
+            for w, g in zip(*(v if isinstance(v, list) else [v] for v in (want, got)), strict=True):
+                assert same_bits(w, g) and w.stride() == g.stride()
+    finally:
+        facula.set_num_threads(before)
+
+
+@pytest.mark.parametrize("f", [softmax, layer_norm, huber], ids=lambda f: f.__name__)
+def test_steps_between_reductions_are_machine_code(f):
+    x, y = facula.randn(1000, 100), facula.randn(1000 if f is huber else 1, 100)
+    compiled(f, x, y)
+    before = _C._loop_counts()["used"]
+    _C._recorded(f, x, y)
+    assert _C._loop_counts()["used"] == before + (2 if f is layer_norm else 1)
+
+
 def test_another_number_needs_no_other_code():
     x = facula.randn(5000)
     compiled(lambda: (x * 2 + 1).exp())
