@@ -118,6 +118,15 @@ void compute_arguments(const OpCall& c) {
   });
 }
 
+PendingCall pending_of(const OpCall& c, const Slot& kernel) {
+  PendingCall p{SavedCall(*c.op, c.args), c.info, kernel, c.compute, c.layers};
+  if (!p.writes()) p.result_count = c.info->results;
+  for (int i = 0; i < p.result_count; ++i)
+    if (c.results[i].is_tensor()) p.results[static_cast<size_t>(i)] = c.results[i].as_tensor();
+  if (c.op->record->cpu.describes_loop) p.describe();
+  return p;
+}
+
 // The dtypes that kernels compute in: of others many kernels know nothing, which they say as they
 // run.
 bool is_common(DType d) {
@@ -272,12 +281,29 @@ bool Recorder::holds_much(const OpCall& c) {
   return touched_ > most_touched || calls_.size() >= most_calls;
 }
 
-void Recorder::put_off(const OpCall& c, const Slot& kernel) {
-  PendingCall p{SavedCall(*c.op, c.args), c.info, kernel, c.compute, c.layers};
-  if (!p.writes()) p.result_count = c.info->results;
-  for (int i = 0; i < p.result_count; ++i)
-    if (c.results[i].is_tensor()) p.results[static_cast<size_t>(i)] = c.results[i].as_tensor();
-  if (c.op->record->cpu.describes_loop) p.describe();
+// Whether the call joins no group after all, and needs nothing that is put off: waiting would only
+// keep its arguments alive.
+bool Recorder::waits_for_nothing(const OpCall& c, const PendingCall& p) const {
+  if (on_break_ || p.joins() || p.writes()) return false;
+  bool nothing = true;
+  for_each_tensor(*c.info, c.args,
+                  [&](const Tensor& t, int) { nothing = nothing && !t->storage->is_pending(); });
+  return nothing;
+}
+
+void Recorder::run_alone(const OpCall& c, PendingCall& p) {
+  ++counted.run_at_once;
+  bool is_large = false;
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) { is_large |= t->numel > large; });
+  const OnlyBackends only;
+  const ComputesPending computing;
+  std::optional<WithoutInterpreter> beside_others;
+  if (is_large) beside_others.emplace();
+  p.run();
+}
+
+void Recorder::put_off(const OpCall& c, PendingCall&& p) {
+  ++counted.recorded;
   const std::lock_guard lock(list_);
   for_each_written(c, [&](const Tensor& t, int) {
     if (t->storage->is_pending()) return;
@@ -320,9 +346,13 @@ void Recorder::handle(OpCall& c) {
     return redispatch(c, Layer::Modes);
   }
   if (!prepare_call(c, pending_tensor, kernel)) return run_at_once(c);
-  ++counted.recorded;
+  PendingCall p = pending_of(c, kernel);
+  if (waits_for_nothing(c, p)) {
+    run_alone(c, p);
+    return finish_call(c);
+  }
   const bool cut = holds_much(c);
-  put_off(c, kernel);
+  put_off(c, std::move(p));
   finish_call(c);
   if (cut) finish();
 }
@@ -351,7 +381,8 @@ void Recorder::finish() {
   }
   struct Settle {
     ~Settle() {
-      for (const Ref<Storage>& s : changed) s->settle();
+      for (const Ref<Storage>& s : changed)
+        if (s) s->settle();
       calls.clear();
     }
     const std::vector<Ref<Storage>>& changed;
@@ -366,7 +397,7 @@ void Recorder::finish() {
   Schedule schedule;
   for (PendingCall& p : calls_run_)
     if (p.info) schedule.add(p);
-  const Schedule::Counts counts = schedule.run();
+  const Schedule::Counts counts = schedule.run(changed);
   counted.fused += counts.fused;
   counted.groups += counts.groups;
 }

@@ -46,7 +46,9 @@ class Recorder final : public InnerMode {
   bool joins_nothing(const OpCall& c) const;
   bool can_wait(const OpCall& c) const;
   bool is_ours(const Storage& s) const;
-  void put_off(const OpCall& c, const Slot& kernel);
+  bool waits_for_nothing(const OpCall& c, const PendingCall& p) const;
+  static void run_alone(const OpCall& c, PendingCall& p);
+  void put_off(const OpCall& c, PendingCall&& p);
   void run_at_once(OpCall& c);
   static void drop_dead(std::vector<PendingCall>& calls);
   bool holds_much(const OpCall& c);

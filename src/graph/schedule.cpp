@@ -52,26 +52,57 @@ void Schedule::note(const PendingCall& p, int step) {
 
 void Schedule::add(PendingCall& p) { note(p, place(p, last_in_the_way(p))); }
 
-Schedule::Counts Schedule::run() {
-  if (notes_units()) return run_noting();
+// Storages in the order of the last steps that use them.
+class Schedule::LastUses {
+ public:
+  LastUses(const Schedule& schedule, std::vector<Ref<Storage>>& changed) {
+    for (Ref<Storage>& s : changed)
+      if (const auto it = schedule.uses_.find(s.get()); it != schedule.uses_.end())
+        uses_.push_back({std::max(it->second.write, it->second.read), &s});
+    std::ranges::sort(uses_, {}, &Use::step);
+  }
+  // A step has run.
+  void after(int step) {
+    for (; next_ < uses_.size() && uses_[next_].step <= step; ++next_) {
+      (*uses_[next_].storage)->settle();
+      *uses_[next_].storage = {};
+    }
+  }
+
+ private:
+  struct Use {
+    int step;
+    Ref<Storage>* storage;
+  };
+  std::vector<Use> uses_;
+  size_t next_ = 0;
+};
+
+Schedule::Counts Schedule::run(std::vector<Ref<Storage>>& changed) {
+  LastUses uses(*this, changed);
+  if (notes_units()) return run_noting(uses);
   Counts counts;
+  int step = 0;
   for (Step& u : steps_) {
     if (u.call) {
       u.call->run();
       *u.call = {};
-      continue;
+    } else {
+      const size_t together = u.group.run();
+      counts.fused += together;
+      counts.groups += together > 0;
     }
-    const size_t together = u.group.run();
-    counts.fused += together;
-    counts.groups += together > 0;
+    uses.after(step++);
   }
   return counts;
 }
 
 // The same with notes of what runs.
-Schedule::Counts Schedule::run_noting() {
+Schedule::Counts Schedule::run_noting(LastUses& uses) {
   Counts counts;
+  int step = -1;
   for (Step& u : steps_) {
+    uses.after(step++);
     const int64_t start = steady_now();
     if (u.call) {
       Unit unit = unit_of(*u.call);

@@ -16,8 +16,9 @@ class Schedule {
   };
   // Calls in the order in which they were made; each must stay where it is until run().
   void add(PendingCall& p);
-  // Runs all, and releases what each call holds once it has run.
-  Counts run();
+  // Runs all, and releases what each call holds once it has run. Those of `changed`, storages that
+  // pending calls write to, are settled and released after the last step that uses them.
+  Counts run(std::vector<Ref<Storage>>& changed);
 
  private:
   // A call by itself, or a group.
@@ -31,7 +32,8 @@ class Schedule {
   };
   static constexpr int most_looked_at = 64;
 
-  Counts run_noting();
+  class LastUses;
+  Counts run_noting(LastUses& uses);
   int last_in_the_way(const PendingCall& p) const;
   int place(PendingCall& p, int first);
   void note(const PendingCall& p, int step);

@@ -138,6 +138,43 @@ def test_what_nobody_needs_is_not_computed():
     assert counts["dropped"] == 15
 
 
+def allocated(which="allocated"):
+    return _C._memory_stats()[which]
+
+
+def test_what_joins_no_group_does_not_keep_its_arguments():
+    def f(x):
+        y = x @ x
+        s = y.sum(0)
+        before = allocated()
+        del y
+        return s, before - allocated()
+
+    x = facula.randn(512, 512)
+    (s, freed), counts = counted(f, x)
+    assert s.equal((x @ x).sum(0)) and freed >= x.nbytes and counts["recorded"] == 0
+
+
+def test_what_pending_calls_write_to_goes_with_the_last_of_them():
+    def f(x):
+        found = []
+        for k in range(4):
+            z = facula.zeros(1000 + k, 1000)
+            z[k].copy_(x)
+            found.append(z * 2)
+            del z
+        return found
+
+    x = facula.randn(1000)
+    want = f(x)
+    before = allocated()
+    _C._reset_peak_memory_stats()
+    got = facula.compile(f)(x)
+    peak = allocated("peak_allocated") - before
+    assert all(w.equal(g) for w, g in zip(want, got, strict=True))
+    assert peak < 6 * want[0].nbytes  # those written to and one result
+
+
 def test_calls_on_few_elements_run_when_they_are_made():
     def f(x, big):
         y = (x * 2).exp()
