@@ -272,6 +272,12 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
     assert run_program("/proc/self/nothing") == [1, 0, 0, 1]
 
 
+def test_a_disk_that_is_full_keeps_no_part_of_a_file(tmp_path):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    assert run_program(tmp_path, limit + PROGRAM) == [1, 0, 0, 1]
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_that_others_may_write_are_not_executed(tmp_path):
     run_program(tmp_path)
     (file,) = tmp_path.glob("*.loop")
