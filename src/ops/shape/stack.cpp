@@ -145,6 +145,8 @@ int64_t count_choices(int64_t n, int64_t r, bool repeated) {
 
 // Positions of all choices of r out of n in order, one row each.
 void meta_combination_indices(Meta& m, int64_t n, int64_t r, bool repeated, std::optional<Device>) {
+  check(n >= 0 && r >= 0, "_combination_indices(): n and r must not be negative; got ", n, " and ",
+        r);
   const bool none = n == 0 || (!repeated && r > n);
   m.result(0, IntList{none ? 0 : count_choices(n, r, repeated), r}, DType::Int64);
 }

@@ -119,6 +119,11 @@ MISUSES = {
         RuntimeError,
         "memory",
     ),
+    "_combination_indices": (
+        lambda: facula.ops.aten._combination_indices(-1, 4, True),
+        RuntimeError,
+        "must not be negative; got -1 and 4",
+    ),
 }
 
 
