@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 
 from bench import models
-from bench.harness import Case, Result, calls_in_round, header, row, take_turns
+from bench.harness import OPENMP_SPINS, Case, Result, calls_in_round, header, row, take_turns
 from bench.training import model_step
 
 # Spins in C, without a system call: a neighbour who wants a whole core.
@@ -59,7 +59,7 @@ def neighbours(count):
 
 def medians(runs, counts):
     """Seconds of one call by module: median of rounds in turns."""
-    times = take_turns(runs, counts, ROUNDS, pause=0.02)
+    times = take_turns(runs, counts, ROUNDS, pause=OPENMP_SPINS)
     return {name: statistics.median(found) for name, found in times.items()}
 
 

@@ -190,7 +190,7 @@ def run_step(build, modules, rounds=5):
     for run in runs.values():
         run()
     counts = {name: harness.calls_in_round(run) for name, run in runs.items()}
-    times = harness.take_turns(runs, counts, rounds, pause=0)
+    times = harness.take_turns(runs, counts, rounds, pause=harness.OPENMP_SPINS)
     return {name: (statistics.median(t) * 1e6, firsts[name]) for name, t in times.items()}
 
 
@@ -288,7 +288,7 @@ def run_case(case, modules, rounds=9):
     for name, run in runs.items():
         harness.must_agree(reference, run(), name)
     counts = {name: harness.calls_in_round(run) for name, run in runs.items()}
-    times = harness.take_turns(runs, counts, rounds, pause=0)
+    times = harness.take_turns(runs, counts, rounds, pause=harness.OPENMP_SPINS)
     return {name: (statistics.median(t) * 1e6, found[name][1] * 1e3) for name, t in times.items()}
 
 

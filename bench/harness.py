@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bench import limits
 
 ROUND_SECONDS = 0.02
+OPENMP_SPINS = 0.02  # seconds for which threads of PyTorch's spin after their work, at most
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 clock = CLOCKS["wall"]
 
@@ -213,8 +214,7 @@ def measure(case, modules, threads=(0,), bounded=False):
         for module in modules.values() if number else ():
             module.set_num_threads(number)
         counts = {name: calls_in_round(run, case.seconds) for name, run in runs.items()}
-        # As long as OpenMP's threads spin after their work.
-        pause = 0.02 if number > 1 else 0
+        pause = OPENMP_SPINS if number > 1 else 0
         times = take_turns(runs, counts, case.rounds, pause)
         found = summarize(case.name, times, failed, list(modules))
         least = limits.least_seconds(work, modules.values(), max(1, number))
