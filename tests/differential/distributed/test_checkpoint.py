@@ -8,6 +8,7 @@ import facula.distributed.checkpoint as ours
 import pytest
 import torch
 import torch.distributed.checkpoint as theirs
+from leaving_ranks import LEAVE
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 DTYPES = ("float32", "bfloat16", "int64", "bool", "complex64")
@@ -72,15 +73,12 @@ else:
     state = {"w": spread(m.zeros(10, 6), 1), "n": 0}
     checkpoint.load(state, checkpoint_id=folder + "/saved")
     assert state["w"].full_tensor().equal(numbers) and state["n"] == 5
-dist.destroy_process_group()
 """
 
 
 def run_ranks(name, job, size, folder):
-    commands = [
-        [sys.executable, "-W", "ignore", "-c", RANK, name, job, str(rank), str(size), str(folder)]
-        for rank in range(size)
-    ]
+    program = [sys.executable, "-W", "ignore", "-c", RANK + LEAVE]
+    commands = [[*program, name, job, str(r), str(size), str(folder)] for r in range(size)]
     processes = [subprocess.Popen(c, stderr=subprocess.PIPE, text=True) for c in commands]
     errors = [p.communicate(timeout=120)[1] for p in processes]
     assert [p.returncode for p in processes] == [0] * size, "\n".join(errors)
