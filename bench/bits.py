@@ -10,6 +10,7 @@ those that another processor of the same instruction set gave (kept in `bench/re
 import argparse
 import hashlib
 import sys
+from pathlib import Path
 
 import facula
 
@@ -61,6 +62,8 @@ def main():
     parser.add_argument("--save", metavar="FILE", help="keep the digests")
     parser.add_argument("--against", metavar="FILE", help="compare with kept digests")
     options = parser.parse_args()
+    if options.against and not Path(options.against).is_file():
+        parser.error(f"--against: there is no file {options.against}")
     head = report.describe(load_modules(["facula"]))
     head += f"; {facula.backends.cpu.get_cpu_capability()}"
     kept = read(options.against) if options.against else {}
