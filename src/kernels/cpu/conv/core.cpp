@@ -111,6 +111,7 @@ void forward(const ConvShape& s, const ConvTensor<const T>& input,
   const int64_t channels = s.in_channels / s.groups, rows = s.out_channels / s.groups;
   TapSource<T> source{input.data, {}, s.batch, s.groups, channels, input_layout(s)};
   __builtin_memcpy(source.strides, input.strides, sizeof source.strides);
+  share_padding(source.layout, s.output[2]);
   const int64_t taps = channels * volume(s.kernel);
   const Scratch<int64_t> table(2 * taps);
   int64_t* offsets = table.get();
@@ -151,6 +152,7 @@ PlaneLayout gradient_layout(const ConvShape& s) {
       l.extent[d] = max_of(l.extent[d], end);
     }
   }
+  share_padding(l, phase_places(s, 2, 0));
   return l;
 }
 

@@ -165,7 +165,7 @@ class DirectConvolution {
     if constexpr (std::is_same_v<T, Acc>) {
       if (st[1] == 1 && st[4] != 1) return write_columns(to, tile, rows.rows, width, panel);
     }
-    for (int64_t i = 0; i < rows.rows; ++i) write_row(to + i * st[1], tile + i * width, panel);
+    write_rows(to, tile, rows.rows, width, panel);
   }
 
   Acc bias_of(int64_t row) const {
@@ -180,17 +180,19 @@ class DirectConvolution {
     }
   }
 
-  void write_row(T* to, const Acc* tile, const Panel& panel) const {
+  void write_rows(T* to, const Acc* tile, int64_t rows, int64_t width, const Panel& panel) const {
     const int64_t* st = result_.strides;
     for (int64_t s = 0; s < panel.segment_count; ++s) {
       const Segment& at = panel.segments[s];
       T* out = to + at.y * st[3] + at.x * st[4];
       const Acc* from = tile + at.column;
       if (st[4] == 1) {
-        copy_row(out, from, 1, at.count);
+        copy_plane_rows(out, st[1], from, width, 1, at.count, rows);
         continue;
       }
-      for (int64_t i = 0; i < at.count; ++i) out[i * st[4]] = Convert<T, Acc>::call(from[i]);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < at.count; ++i)
+          out[r * st[1] + i * st[4]] = Convert<T, Acc>::call(from[r * width + i]);
     }
   }
 

@@ -44,35 +44,6 @@ struct Im2colPiece {
   int64_t begin, count, to;
 };
 
-// Copies `count` elements `runs` times, from places `step` apart to places `pitch` apart. The last
-// vector of a run overlaps the one before it: short runs need no loop over single elements.
-template <class T>
-inline void copy_runs(T* to, int64_t pitch, const T* from, int64_t step, int64_t count,
-                      int64_t runs) {
-#if defined(__AVX512BW__)
-  constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
-  if (count >= lanes) {
-    for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) {
-      for (int64_t i = 0; i + lanes < count; i += lanes)
-        _mm512_storeu_si512(to + i, opaque(_mm512_loadu_si512(from + i)));
-      _mm512_storeu_si512(to + count - lanes, _mm512_loadu_si512(from + count - lanes));
-    }
-    return;
-  }
-  const auto mask = static_cast<__mmask32>((uint64_t{1} << count) - 1);
-  for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) {
-    if constexpr (sizeof(T) == 2) {
-      _mm512_mask_storeu_epi16(to, mask, _mm512_maskz_loadu_epi16(mask, from));
-    } else {
-      const auto half = static_cast<__mmask16>(mask);
-      _mm512_mask_storeu_epi32(to, half, _mm512_maskz_loadu_epi32(half, from));
-    }
-  }
-#else
-  for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) copy_row(to, from, 1, count);
-#endif
-}
-
 // The source of a convolution with `channels` to a group, and how its positions read it. Elements
 // of a row count (tap z, tap y, tap x, channel), the last one fastest.
 template <class T>

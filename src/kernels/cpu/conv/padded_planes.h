@@ -48,11 +48,53 @@ inline void clear(Acc* to, int64_t count) {
   if (count > 0) __builtin_memset(to, 0, static_cast<size_t>(count) * sizeof(Acc));
 }
 
-// Calls body(place, source, count) for the first source element of every row that holds any
-// (or of all rows at once, where they follow one another in the source too),
-// `place` counted from the channel's first and `source` in elements from the channel's (0, 0, 0).
+// Copies `count` elements `runs` times, from places `step` apart to places `pitch` apart. The last
+// vector of a run overlaps the one before it: short runs need no loop over single elements.
+template <class T>
+inline void copy_runs(T* to, int64_t pitch, const T* from, int64_t step, int64_t count,
+                      int64_t runs) {
+#if defined(__AVX512BW__)
+  constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
+  if (count >= lanes) {
+    for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) {
+      for (int64_t i = 0; i + lanes < count; i += lanes)
+        _mm512_storeu_si512(to + i, opaque(_mm512_loadu_si512(from + i)));
+      _mm512_storeu_si512(to + count - lanes, _mm512_loadu_si512(from + count - lanes));
+    }
+    return;
+  }
+  const auto mask = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+  for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) {
+    if constexpr (sizeof(T) == 2) {
+      _mm512_mask_storeu_epi16(to, mask, _mm512_maskz_loadu_epi16(mask, from));
+    } else {
+      const auto half = static_cast<__mmask16>(mask);
+      _mm512_mask_storeu_epi32(to, half, _mm512_maskz_loadu_epi32(half, from));
+    }
+  }
+#else
+  for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) copy_row(to, from, 1, count);
+#endif
+}
+
+// Lets the zeros in front of a row end the row before it as well: the places between two rows are
+// computed for nothing. Rows keep room for `least` places.
+inline void share_padding(PlaneLayout& l, int64_t least) {
+  int64_t front = l.extent[2], end = least;
+  for (int64_t phase = 0; phase < l.step[2]; ++phase) {
+    const PlaceRange wide(l, 2, phase);
+    front = min_of(front, wide.first);
+    end = max_of(end, wide.last);
+  }
+  l.extent[2] = max_of(end, l.extent[2] - front);
+}
+
+// Calls body(place, source, count, rows) for the rows of every slice that hold source elements,
+// row_pitch() places and l.step[1] * strides[1] source elements apart (or for one long row where
+// they follow one another in both), `place` counted from the channel's first and `source` in
+// elements from the channel's (0, 0, 0).
 template <class F>
-void for_each_plane_row(const PlaneLayout& l, const int64_t* strides, F&& body) {
+void for_each_plane_slice(const PlaneLayout& l, const int64_t* strides, F&& body) {
   int64_t phase[3], base = 0;
   for (phase[0] = 0; phase[0] < l.step[0]; ++phase[0]) {
     for (phase[1] = 0; phase[1] < l.step[1]; ++phase[1]) {
@@ -65,19 +107,22 @@ void for_each_plane_row(const PlaneLayout& l, const int64_t* strides, F&& body) 
         const bool one_run = count == l.row_pitch() && l.step[1] == 1 && l.step[2] == 1 &&
                              strides[1] == count * strides[2];
         for (int64_t z = deep.first; z < deep.last; ++z) {
-          if (one_run) {
-            body(base + z * l.slice_pitch() + high.first * count,
-                 source(0, z) + source(1, high.first) + source(2, 0), rows * count);
-            continue;
-          }
-          for (int64_t y = high.first; y < high.last; ++y) {
-            body(base + z * l.slice_pitch() + y * l.row_pitch() + wide.first,
-                 source(0, z) + source(1, y) + source(2, wide.first), count);
-          }
+          body(base + z * l.slice_pitch() + high.first * l.row_pitch() + wide.first,
+               source(0, z) + source(1, high.first) + source(2, wide.first),
+               one_run ? rows * count : count, one_run ? int64_t{1} : rows);
         }
       }
     }
   }
+}
+
+// Copies `rows` rows of `count` elements that are `cs` apart.
+template <class Acc, class T>
+void copy_plane_rows(Acc* to, int64_t pitch, const T* from, int64_t step, int64_t cs, int64_t count,
+                     int64_t rows) {
+  if constexpr (std::is_same_v<Acc, T> && sizeof(T) == 4)
+    if (cs == 1) return copy_runs(to, pitch, from, step, count, rows);
+  for (int64_t y = 0; y < rows; ++y) copy_row(to + y * pitch, from + y * step, cs, count);
 }
 
 // Copies `channels` channels, `src_cs` elements apart, into planes that are zero already: the
@@ -85,16 +130,20 @@ void for_each_plane_row(const PlaneLayout& l, const int64_t* strides, F&& body) 
 template <class Acc, class T>
 void fill_planes(Acc* dst, const T* src, int64_t src_cs, const int64_t* strides,
                  const PlaneLayout& l, int64_t channels) {
-  const int64_t pitch = l.channel_pitch(), across = l.step[2] * strides[2];
+  const int64_t pitch = l.channel_pitch(), across = l.step[2] * strides[2],
+                down = l.step[1] * strides[1];
   if (src_cs == 1 && across != 1) {
-    for_each_plane_row(l, strides, [&](int64_t place, int64_t from, int64_t count) {
-      copy_matrix(dst + place, pitch, src + from, 1, across, channels, count);
+    for_each_plane_slice(l, strides, [&](int64_t place, int64_t from, int64_t count, int64_t rows) {
+      for (int64_t y = 0; y < rows; ++y)
+        copy_matrix(dst + place + y * l.row_pitch(), pitch, src + from + y * down, 1, across,
+                    channels, count);
     });
     return;
   }
   for (int64_t c = 0; c < channels; ++c) {
-    for_each_plane_row(l, strides, [&](int64_t place, int64_t from, int64_t count) {
-      copy_row(dst + c * pitch + place, src + c * src_cs + from, across, count);
+    for_each_plane_slice(l, strides, [&](int64_t place, int64_t from, int64_t count, int64_t rows) {
+      copy_plane_rows(dst + c * pitch + place, l.row_pitch(), src + c * src_cs + from, down, across,
+                      count, rows);
     });
   }
 }
@@ -103,9 +152,11 @@ void fill_planes(Acc* dst, const T* src, int64_t src_cs, const int64_t* strides,
 template <class Acc, class T>
 void fill_channels_last(Acc* dst, int64_t dst_rs, const T* src, int64_t src_cs,
                         const int64_t* strides, const PlaneLayout& l, int64_t channels) {
-  for_each_plane_row(l, strides, [&](int64_t place, int64_t from, int64_t count) {
-    copy_matrix(dst + place * dst_rs, dst_rs, src + from, l.step[2] * strides[2], src_cs, count,
-                channels);
+  const int64_t across = l.step[2] * strides[2], down = l.step[1] * strides[1];
+  for_each_plane_slice(l, strides, [&](int64_t place, int64_t from, int64_t count, int64_t rows) {
+    for (int64_t y = 0; y < rows; ++y)
+      copy_matrix(dst + (place + y * l.row_pitch()) * dst_rs, dst_rs, src + from + y * down, across,
+                  src_cs, count, channels);
   });
 }
 
