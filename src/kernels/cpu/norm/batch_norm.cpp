@@ -1,5 +1,6 @@
 // Batch normalisation over [N, C, inner] planes, or rows of C neighbours (2-d and channels-last).
 #include <cmath>
+#include <limits>
 
 #include "core/threads.h"
 #include "kernels/cpu/norm/affine.h"
@@ -72,7 +73,8 @@ void add_rows(const Shape& s, int64_t first, int64_t rows, double* into, const S
   for (; c < s.channels; ++c) add_columns<A, Both>(s, first, rows, c, into, step);
 }
 
-// Of channels last: `sums` as in channel_sums.
+// Of rows: sums[c] = two sums over the channel, step(plain so far, along so far, position, channel)
+// adds to both, or to the plain one alone.
 template <bool Both, class A, class Step>
 void sums_of_rows(const Shape& s, TwoSums<A>* sums, const Step& step) {
   const int64_t even = (s.n + most_partials - 1) / most_partials, least = chunk_of(s.channels);
@@ -95,23 +97,26 @@ void sums_of_rows(const Shape& s, TwoSums<A>* sums, const Step& step) {
   }
 }
 
-// sums[c] = two sums over the channel: step(plain so far, along so far, position, channel) adds to
-// both, or to the plain one alone.
-template <bool Both, class A, class Step>
+// Of planes: the two sums over channel c, as above.
+template <class A, class Step>
+TwoSums<A> sums_of_planes(const Shape& s, int64_t c, const Step& step) {
+  double plain = 0, along = 0;
+  for (int64_t k = 0; k < s.n; ++k) {
+    const int64_t at = (k * s.channels + c) * s.inner;
+    const auto plane =
+        two_sums<A>(at, at + s.inner, [&]<class V>(V& p, V& a, int64_t i) { step(p, a, i, c); });
+    plain += static_cast<double>(plane.plain);
+    along += static_cast<double>(plane.along);
+  }
+  return {static_cast<A>(plain), static_cast<A>(along)};
+}
+
+// sums[c] = the two sums over channel c.
+template <class A, class Step>
 void channel_sums(const Shape& s, TwoSums<A>* sums, const Step& step) {
-  if (!s.planes) return sums_of_rows<Both>(s, sums, step);
+  if (!s.planes) return sums_of_rows<true>(s, sums, step);
   parallel_for(s.channels, chunk_of(s.count()), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      double plain = 0, along = 0;
-      for (int64_t k = 0; k < s.n; ++k) {
-        const int64_t at = (k * s.channels + c) * s.inner;
-        const auto plane = two_sums<A>(at, at + s.inner,
-                                       [&]<class V>(V& p, V& a, int64_t i) { step(p, a, i, c); });
-        plain += static_cast<double>(plane.plain);
-        along += static_cast<double>(plane.along);
-      }
-      sums[c] = {static_cast<A>(plain), static_cast<A>(along)};
-    }
+    for (int64_t c = begin; c < end; ++c) sums[c] = sums_of_planes<A>(s, c, step);
   });
 }
 
@@ -124,13 +129,15 @@ template <class V, class A>
     return s.planes ? Simd<A>::broadcast(numbers[c]) : Simd<A>::load(numbers + c);
 }
 
-// Calls body(position, channel) for every element.
+// Calls body(position, channel) for every element. What it writes is an input itself or apart from
+// all of them: rows of few channels must not begin with a test of that.
 template <class Body>
 void for_elements(const Shape& s, const Body& body) {
   if (s.planes) {
     parallel_for(s.n * s.channels, chunk_of(s.inner), [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         const int64_t c = k % s.channels;
+#pragma GCC ivdep
         for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i) body(i, c);
       }
     });
@@ -138,6 +145,7 @@ void for_elements(const Shape& s, const Body& body) {
   }
   parallel_for(s.n, chunk_of(s.channels), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
+#pragma GCC ivdep
       for (int64_t c = 0; c < s.channels; ++c) body(r * s.channels + c, c);
   });
 }
@@ -158,23 +166,74 @@ template <class T>
 struct Forward {
   using A = accumulate_t<T>;
 
-  // The mean of each channel, and the sum of its squared deviations.
-  static void batch_statistics(const Shape& s, const T* x, A* mean, A* squares) {
-    const double count = static_cast<double>(s.count());
-    Scratch<TwoSums<A>> sums(s.channels);
-    channel_sums<false>(s, sums.get(),
-                        [=]<class V>(V& sum, V&, int64_t i, int64_t) { sum += load_as<V>(x + i); });
-    for (int64_t c = 0; c < s.channels; ++c)
-      mean[c] = static_cast<A>(static_cast<double>(sums[c].plain) / count);
-    channel_sums<true>(s, sums.get(), [=]<class V>(V& off, V& square, int64_t i, int64_t c) {
+  // Of each channel: the mean and the sum of squared deviations from it.
+  struct Statistics {
+    A *mean, *squares;
+
+    // From a mean that was found or guessed, and the sums of the deviations from it. False where
+    // it is off by more than rounding and by more than two standard deviations: that costs digits.
+    bool set(int64_t c, TwoSums<A> sums, double count) const {
+      const double off = static_cast<double>(sums.plain) / count;
+      const Moments m = corrected(mean[c], sums, count);
+      mean[c] = static_cast<A>(m.mean);
+      squares[c] = static_cast<A>(m.variance * count);
+      const double rounding = 16 * std::numeric_limits<A>::epsilon() * m.mean;
+      const double most = std::fmax(2 * std::sqrt(m.variance), std::abs(rounding));
+      return std::isfinite(off) && std::abs(off) <= most;
+    }
+  };
+
+  static auto add_deviations(const Shape& s, const T* x, const A* mean) {
+    return [=]<class V>(V& off, V& square, int64_t i, int64_t c) {
       const V d = load_as<V>(x + i) - of_channel<V>(s, mean, c);
       off += d;
       square = multiply_add(d, d, square);
+    };
+  }
+
+  static void batch_statistics(const Shape& s, const T* x, Statistics to) {
+    const double count = static_cast<double>(s.count());
+    const auto add = [x]<class V>(V& sum, V&, int64_t i, int64_t) { sum += load_as<V>(x + i); };
+    const auto mean_of = [=](TwoSums<A> sums) {
+      return static_cast<A>(static_cast<double>(sums.plain) / count);
+    };
+    if (!s.planes) return statistics_of_rows(s, x, to, add, mean_of);
+    parallel_for(s.channels, chunk_of(s.count()), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {  // a channel's planes are still in the cache
+        to.mean[c] = mean_of(sums_of_planes<A>(s, c, add));
+        to.set(c, sums_of_planes<A>(s, c, add_deviations(s, x, to.mean)), count);
+      }
     });
-    for (int64_t c = 0; c < s.channels; ++c) {
-      const Moments m = corrected(mean[c], sums[c], count);
-      mean[c] = static_cast<A>(m.mean);
-      squares[c] = static_cast<A>(m.variance * count);
+  }
+
+  // Memory is passed once where rows from all over it give a good enough guess of the means.
+  template <class Add, class MeanOf>
+  static void statistics_of_rows(const Shape& s, const T* x, Statistics to, const Add& add,
+                                 const MeanOf& mean_of) {
+    const double count = static_cast<double>(s.count());
+    Scratch<TwoSums<A>> sums(s.channels);
+    const auto measure = [&] {
+      sums_of_rows<true>(s, sums.get(), add_deviations(s, x, to.mean));
+      bool good = true;
+      for (int64_t c = 0; c < s.channels; ++c) good &= to.set(c, sums[c], count);
+      return good;
+    };
+    if (s.n > 16 * rows_of_guess) {
+      guess_means(s, x, to.mean);
+      if (measure()) return;
+    }
+    sums_of_rows<false>(s, sums.get(), add);
+    for (int64_t c = 0; c < s.channels; ++c) to.mean[c] = mean_of(sums[c]);
+    measure();
+  }
+
+  static constexpr int64_t rows_of_guess = 32;
+  static void guess_means(const Shape& s, const T* x, A* mean) {
+    for (int64_t c = 0; c < s.channels; ++c) mean[c] = 0;
+    for (int64_t k = 0; k < rows_of_guess; ++k) {
+      const T* row = x + s.n / rows_of_guess * k * s.channels;
+      for (int64_t c = 0; c < s.channels; ++c)
+        mean[c] += widen(row[c]) * (A(1) / static_cast<A>(rows_of_guess));
     }
   }
 
@@ -191,7 +250,7 @@ struct Forward {
     const AffineChannels<A> affine{scale, scale + s.channels, scale + 2 * s.channels};
     const double count = training ? static_cast<double>(s.count()) : 1.0;
     if (training) {
-      batch_statistics(s, x, mean, spread);
+      batch_statistics(s, x, {mean, spread});
       store_running(running_mean, mean, momentum, A(1));
       store_running(running_var, spread, momentum, A(1) / static_cast<A>(count - 1));
     } else {
@@ -236,7 +295,7 @@ void backward(const Tensor& grad, const Tensor& input, const Tensor& weight, con
   for (int64_t c = 0; c < s.channels; ++c)
     invstd[c] = spread_is_variance ? reciprocal_deviation<A>(static_cast<double>(v.data()[c]), eps)
                                    : v.data()[c];
-  channel_sums<true>(s, sums.get(), [=]<class V>(V& plain, V& along, int64_t i, int64_t c) {
+  channel_sums(s, sums.get(), [=]<class V>(V& plain, V& along, int64_t i, int64_t c) {
     const V term = load_as<V>(g + i);
     plain += term;
     along = multiply_add(term, load_as<V>(x + i) - of_channel<V>(s, mean, c), along);
