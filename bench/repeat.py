@@ -48,19 +48,34 @@ def geomeans(rows, peer):
     return sorted(statistics.geometric_mean(run) for run in zip(*cases, strict=True))
 
 
+def finished_runs(arguments, count):
+    """The suites of so many runs, or of those that ended before Ctrl-C."""
+    runs = []
+    with tempfile.TemporaryDirectory() as folder:
+        while len(runs) < count:
+            try:
+                runs.append(run_once(arguments, len(runs), folder))
+            except KeyboardInterrupt:
+                if not runs:
+                    raise
+                print(f"\ninterrupted after {len(runs)} of {count} runs")
+                break
+    return runs
+
+
 def run_repeatedly(arguments, count, names):
     """Runs `python -m bench ARGUMENTS` so many times; the merged results by suite.
 
-    Prints, for each suite, the medians and the geometric means of the runs.
+    Prints, for each suite, the medians and the geometric means of the runs. Ctrl-C ends with the
+    runs that are done.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        runs = [run_once(arguments, number, folder) for number in range(count)]
+    runs = finished_runs(arguments, count)
     suites = {}
     for suite in runs[0]:
         cases = zip(*(run[suite] for run in runs), strict=True)
         rows = [case for case in cases if keeps_ratios(case)]
         suites[suite] = [merge(case) for case in rows]
-        print(f"\n{suite}: medians of {count} runs")
+        print(f"\n{suite}: medians of {len(runs)} runs")
         print(harness.header(suite, names))
         for result in suites[suite]:
             print(harness.row(result, names))

@@ -143,6 +143,17 @@ def test_a_failure_of_one_run_is_kept():
     assert "ValueError: no" in str(repeat.merge(runs).seconds["a"])
 
 
+def test_an_interrupt_keeps_the_runs_that_are_done(monkeypatch, capsys):
+    def run_once(arguments, number, folder):
+        if number == 2:
+            raise KeyboardInterrupt
+        return number
+
+    monkeypatch.setattr(repeat, "run_once", run_once)
+    assert repeat.finished_runs([], 5) == [0, 1]
+    assert "interrupted after 2 of 5 runs" in capsys.readouterr().out
+
+
 def test_digests_tell_bits_and_shapes_apart_and_nans_not():
     x = facula.tensor([1.0, 2.0, math.nan])
     assert bits.digest(x) == bits.digest([x.clone()]) == bits.digest((-x).neg())
