@@ -14,7 +14,7 @@ namespace facula::cpu::FACULA_ISA {
 namespace {
 
 constexpr int64_t block_rows = 48;      // rows that one task takes
-constexpr int64_t block_columns = 256;  // columns that one task takes
+constexpr int64_t block_columns = 128;  // columns that one task takes
 
 // What a tile of sums needs to become values: for each column the integer that is taken off for
 // the rows' zero point, a factor, and what is added before (quantized results) or after (floats).
@@ -53,10 +53,10 @@ int32_t sum_of(const uint8_t* row, int64_t k) {
   return sum;
 }
 
-// Removes what the zero points added: sums of (a - za) (b - zb).
-void take_off(int32_t* sums, int64_t n, const Columns& c, int64_t first, const uint8_t* row,
-              int64_t k) {
-  for (int64_t j = 0; j < n; ++j) sums[j] -= c.offset[static_cast<size_t>(first + j)];
+// Sums of (a - za) (b - zb) are those of a b less what the zero points added: of this the part that
+// depends on the row. Columns' offsets, the other part, are taken off as sums are finished.
+void take_off_row(int32_t* sums, int64_t n, const Columns& c, int64_t first, const uint8_t* row,
+                  int64_t k) {
   if (c.zero_point.empty()) return;
   const int32_t of_row = sum_of(row, k);
   for (int64_t j = 0; j < n; ++j) sums[j] -= of_row * c.zero_point[static_cast<size_t>(first + j)];
@@ -66,13 +66,17 @@ struct FinishBytes {
   const Columns& columns;
   const ByteResult& result;
 
-  void operator()(int64_t row, int64_t first, int64_t n, const int32_t* sums) const {
-    uint8_t* to = result.data + row * result.pitch + first;
-    const float *factor = columns.factor.data() + first, *bias = columns.bias.data() + first;
+  // What is stored could be any of these numbers, for all that the compiler knows: __restrict.
+  void operator()(int64_t row, int64_t first, int64_t n, const int32_t* __restrict sums) const {
+    uint8_t* __restrict to = result.data + row * result.pitch + first;
+    const int32_t* __restrict offset = columns.offset.data() + first;
+    const float* __restrict factor = columns.factor.data() + first;
+    const float* __restrict bias = columns.bias.data() + first;
     const auto zero = static_cast<float>(result.zero_point);
     const float least = result.relu ? std::max(zero, 0.0f) : 0.0f;
     for (int64_t j = 0; j < n; ++j) {
-      float v = std::nearbyint((static_cast<float>(sums[j]) + bias[j]) * factor[j]) + zero;
+      const auto sum = static_cast<float>(sums[j] - offset[j]);
+      float v = std::nearbyint((sum + bias[j]) * factor[j]) + zero;
       v = v < 255.0f ? v : 255.0f;
       v = v > least ? v : least;
       to[j] = static_cast<uint8_t>(static_cast<int32_t>(v));
@@ -84,12 +88,14 @@ struct FinishFloats {
   const Columns& columns;
   const FloatResult& result;
 
-  void operator()(int64_t row, int64_t first, int64_t n, const int32_t* sums) const {
-    float* to = result.data + row * result.pitch + first;
-    const float *factor = columns.factor.data() + first, *bias = columns.bias.data() + first;
+  void operator()(int64_t row, int64_t first, int64_t n, const int32_t* __restrict sums) const {
+    float* __restrict to = result.data + row * result.pitch + first;
+    const int32_t* __restrict offset = columns.offset.data() + first;
+    const float* __restrict factor = columns.factor.data() + first;
+    const float* __restrict bias = columns.bias.data() + first;
     const float least = result.relu ? 0.0f : -INFINITY;
     for (int64_t j = 0; j < n; ++j) {
-      const float v = static_cast<float>(sums[j]) * factor[j] + bias[j];
+      const float v = static_cast<float>(sums[j] - offset[j]) * factor[j] + bias[j];
       to[j] = v < least ? least : v;
     }
   }
@@ -128,7 +134,7 @@ void run_block(const uint8_t* data, int64_t pitch, const ByteWeights& w, const C
                       w.packed + column * steps * 4, sums});
       for (int64_t i = 0; i < m; ++i) {
         int32_t* of_row = sums + i * tile_columns;
-        take_off(of_row, n, c, column, data + (row + i) * pitch, w.k);
+        take_off_row(of_row, n, c, column, data + (row + i) * pitch, w.k);
         finish(row + i, column, n, of_row);
       }
     }
@@ -140,7 +146,10 @@ void run(const ByteRows& rows, const ByteWeights& w, const Columns& c, const Fin
   debug::print_route(tile_ways().bytes == TileWay::none ? "bytes: vectors" : "bytes: tiles");
   const int64_t down = (rows.m + block_rows - 1) / block_rows,
                 across = (w.n + block_columns - 1) / block_columns;
-  parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {
+  // Few rows are little work for a thread.
+  const int64_t work = std::min(rows.m, block_rows) * block_columns * std::max<int64_t>(w.k, 1);
+  const int64_t grain = std::max<int64_t>((int64_t{1} << 18) / std::max<int64_t>(work, 1), 1);
+  parallel_for(down * across, grain, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t row = t / across * block_rows, column = t % across * block_columns;
       run_block(rows.data, rows.pitch, w, c, row, std::min(row + block_rows, rows.m), column,
@@ -183,7 +192,8 @@ void multiply_bytes_to_float(const ByteRows& rows, const ByteWeights& w,
 void multiply_integers(const ByteRows& rows, const ByteWeights& w, int32_t* result) {
   const Columns c = columns_of(rows, w, 1, true);
   run(rows, w, c, [&](int64_t row, int64_t first, int64_t n, const int32_t* sums) {
-    std::copy(sums, sums + n, result + row * w.n + first);
+    for (int64_t j = 0; j < n; ++j)
+      result[row * w.n + first + j] = sums[j] - c.offset[static_cast<size_t>(first + j)];
   });
 }
 
@@ -213,24 +223,36 @@ class Gatherer {
         first_(group * width_),
         dense_(s.groups == 1 && s.dilation[2] == 1) {}
 
-  void operator()(int64_t position, uint8_t* to) const {
-    int64_t at[3];  // what the first tap reads
-    int64_t rest = position;
+  // Rows for `count` positions from `first` on.
+  void operator()(int64_t first, int64_t count, uint8_t* to) const {
+    int64_t at[3], rest = first;
     for (int d = 2; d >= 0; --d) {
-      at[d] = rest % s_.out[d] * s_.stride[d] - s_.padding[d];
+      at[d] = rest % s_.out[d];
       rest /= s_.out[d];
     }
+    const int64_t length = s_.kernel[0] * s_.kernel[1] * s_.kernel[2] * width_;
+    for (int64_t i = 0; i < count; ++i, to += length) {
+      gather(rest, at, to);
+      int d = 2;
+      while (d >= 0 && ++at[d] == s_.out[d]) at[d--] = 0;
+      rest += d < 0;
+    }
+  }
+
+ private:
+  void gather(int64_t image, const int64_t* position, uint8_t* to) const {
+    int64_t first[3];  // what the first tap reads
+    for (int d = 0; d < 3; ++d) first[d] = position[d] * s_.stride[d] - s_.padding[d];
     for (int64_t z = 0; z < s_.kernel[0]; ++z)
       for (int64_t y = 0; y < s_.kernel[1]; ++y, to += s_.kernel[2] * width_) {
-        const int64_t deep = at[0] + z * s_.dilation[0], high = at[1] + y * s_.dilation[1];
+        const int64_t deep = first[0] + z * s_.dilation[0], high = first[1] + y * s_.dilation[1];
         if (inside(deep, 0) && inside(high, 1))
-          gather_row(((rest * s_.in[0] + deep) * s_.in[1] + high) * s_.in[2], at[2], to);
+          gather_row(((image * s_.in[0] + deep) * s_.in[1] + high) * s_.in[2], first[2], to);
         else
           clear(to, s_.kernel[2]);
       }
   }
 
- private:
   bool inside(int64_t i, int d) const { return i >= 0 && i < s_.in[d]; }
 
   // The taps of one row, of which elements from `row` on are counted, the first one at x.
@@ -271,13 +293,13 @@ void convolve_group(const ByteConvolution& s, int64_t group, const ByteWeights& 
                FinishBytes{c, of_group});
   const Gatherer gather(s, group);
   parallel_for((positions + block_rows - 1) / block_rows, 1, [&](int64_t begin, int64_t end) {
-    std::vector<uint8_t> rows(static_cast<size_t>(block_rows * w.k));
+    const Scratch<uint8_t> rows(block_rows * w.k);
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b * block_rows, n = std::min(block_rows, positions - first);
-      for (int64_t i = 0; i < n; ++i) gather(first + i, rows.data() + i * w.k);
+      gather(first, n, rows.get());
       ByteResult of_block = of_group;
       of_block.data += first * result.pitch;
-      run_block(rows.data(), w.k, w, c, 0, n, 0, w.n, FinishBytes{c, of_block});
+      run_block(rows.get(), w.k, w, c, 0, n, 0, w.n, FinishBytes{c, of_block});
     }
   });
 }
