@@ -62,48 +62,58 @@ struct TapWalk {
   const TapLists &deep, &high, &wide;
   int64_t channels;
 
+  // The elements and weights that one position takes.
+  struct Reached {
+    int count = 0;
+    const T* from[max_depthwise_taps];
+    const T* weight[max_depthwise_taps];
+  };
+  Reached reach(const T* image, const Tap* const* first, const Tap* const* last) const {
+    Reached r;
+    for (const Tap* z = first[0]; z < last[0]; ++z)
+      for (const Tap* y = first[1]; y < last[1]; ++y)
+        for (const Tap* x = first[2]; x < last[2]; ++x) {
+          asm("" : "+r"(x));  // so few taps are slower by vectors
+          r.from[r.count] = image + z->place * source.strides[2] + y->place * source.strides[3] +
+                            x->place * source.strides[4];
+          r.weight[r.count++] = weights + tap(z, y, x) * channels;
+        }
+    return r;
+  }
+
   template <int vectors>
-  void sum(const T* image, const Tap* const* first, const Tap* const* last, int64_t channel,
-           T* to) const {
+  void sum(const Reached& r, int64_t channel, T* to) const {
     typename S::Vec sum[vectors];
 #pragma GCC unroll 4
     for (int j = 0; j < vectors; ++j)
       sum[j] = bias ? S::load(bias + channel + j * S::lanes) : typename S::Vec{};
-    for (const Tap* z = first[0]; z < last[0]; ++z)
-      for (const Tap* y = first[1]; y < last[1]; ++y)
-        for (const Tap* x = first[2]; x < last[2]; ++x) {
-          const T* from = image + z->place * source.strides[2] + y->place * source.strides[3] +
-                          x->place * source.strides[4] + channel;
-          const T* w = weights + tap(z, y, x) * channels + channel;
+    for (int t = 0; t < r.count; ++t)
 #pragma GCC unroll 4
-          for (int j = 0; j < vectors; ++j)
-            sum[j] = multiply_add<typename S::Vec>(S::load(from + j * S::lanes),
-                                                   S::load(w + j * S::lanes), sum[j]);
-        }
+      for (int j = 0; j < vectors; ++j)
+        sum[j] =
+            multiply_add<typename S::Vec>(S::load(r.from[t] + channel + j * S::lanes),
+                                          S::load(r.weight[t] + channel + j * S::lanes), sum[j]);
 #pragma GCC unroll 4
     for (int j = 0; j < vectors; ++j) S::store(to + channel + j * S::lanes, sum[j]);
   }
-  void sum_one(const T* image, const Tap* const* first, const Tap* const* last, int64_t channel,
-               T* to) const {
+  void sum_one(const Reached& r, int64_t channel, T* to) const {
     T sum = bias ? bias[channel] : T(0);
-    for (const Tap* z = first[0]; z < last[0]; ++z)
-      for (const Tap* y = first[1]; y < last[1]; ++y)
-        for (const Tap* x = first[2]; x < last[2]; ++x)
-          sum += image[z->place * source.strides[2] + y->place * source.strides[3] +
-                       x->place * source.strides[4] + channel] *
-                 weights[tap(z, y, x) * channels + channel];
+    for (int t = 0; t < r.count; ++t) sum += r.from[t][channel] * r.weight[t][channel];
     to[channel] = sum;
   }
   int64_t tap(const Tap* z, const Tap* y, const Tap* x) const {
     return (z->kernel * s.kernel[1] + y->kernel) * s.kernel[2] + x->kernel;
   }
 
-  // Channels from `c` on.
-  void position(const T* image, const Tap* const* first, const Tap* const* last, int64_t c,
-                T* to) const {
-    for (; c + 4 * S::lanes <= channels; c += 4 * S::lanes) sum<4>(image, first, last, c, to);
-    for (; c + S::lanes <= channels; c += S::lanes) sum<1>(image, first, last, c, to);
-    for (; c < channels; ++c) sum_one(image, first, last, c, to);
+  // Channels from `c` on of position (z, y, x).
+  void position(const T* image, int64_t z, int64_t y, int64_t x, int64_t c, T* to) const {
+    if (c == channels) return;
+    const Tap* begin[] = {deep.begin(z), high.begin(y), wide.begin(x)};
+    const Tap* end[] = {deep.end(z), high.end(y), wide.end(x)};
+    const Reached r = reach(image, begin, end);
+    for (; c + 4 * S::lanes <= channels; c += 4 * S::lanes) sum<4>(r, c, to);
+    for (; c + S::lanes <= channels; c += S::lanes) sum<1>(r, c, to);
+    for (; c < channels; ++c) sum_one(r, c, to);
   }
 
   // Whether every tap of a dimension reaches the position.
@@ -152,41 +162,147 @@ struct TapWalk {
     }
   }
 
-  // Positions of the row that square_run() may take, where there are any.
-  bool square_range(int64_t z, int64_t y, int64_t count, int64_t* first, int64_t* last) const {
+  // Positions of a row that reach no padding to its sides, of a kernel of 3x3.
+  struct Inside {
+    int64_t first = 0, last = 0;
+    int64_t step = 0;  // 1 or -1 where neighbours read, by one tap, neighbours: blocks can be taken
+  };
+  Inside inside(int64_t count) const {
+    Inside found;
     const bool square = s.kernel[0] == 1 && s.kernel[1] == 3 && s.kernel[2] == 3;
-    if (!square || channels < S::lanes || !whole(deep, z, 0) || !whole(high, y, 1)) return false;
-    for (*first = 0; *first < count && !whole(wide, *first, 2);) ++*first;
-    for (*last = *first; *last < count && whole(wide, *last, 2);) ++*last;
-    return *first < *last;
+    if (!square || channels < S::lanes) return found;
+    while (found.first < count && !whole(wide, found.first, 2)) ++found.first;
+    found.last = found.first;
+    while (found.last < count && whole(wide, found.last, 2)) ++found.last;
+    const bool dense = s.stride[1] == 1 && s.stride[2] == 1 && s.dilation[1] == 1 &&
+                       s.dilation[2] == 1 && found.last - found.first >= block_width;
+    if (dense) found.step = wide.begin(found.first)[1].place - wide.begin(found.first)->place;
+    return found;
   }
 
-  void row(const T* image, int64_t z, int64_t y, int64_t count, T* to) const {
-    int64_t first = count, last = count, channel = 0;
-    const bool square = square_range(z, y, count, &first, &last);
-    if (square) {
-      for (; channel + 2 * S::lanes <= channels; channel += 2 * S::lanes)
-        square_run<2>(image, z, y, first, last, channel, to);
-      for (; channel + S::lanes <= channels; channel += S::lanes)
-        square_run<1>(image, z, y, first, last, channel, to);
+  static constexpr int block_width = 4;
+
+  // Results side by side in one row or two: inputs and results are walked in the order of taps,
+  // which for gradients falls.
+  struct Block {
+    const T* from;
+    int64_t row, column;
+    const T* weights;
+    int tap_rows;
+    T* to;
+    int64_t to_row, to_column;
+  };
+
+  // Every input that a block reaches is loaded once and multiplied with all taps that reach it.
+  template <int rows>
+  void sum_block(const Block& b, int64_t count) const {
+    using V = typename S::Vec;
+    for (int64_t c = 0; c < count; c += S::lanes) {
+      V sum[rows][block_width];
+      const V start = bias ? S::load(bias + c) : V{};
+#pragma GCC unroll 2
+      for (int o = 0; o < rows; ++o)
+#pragma GCC unroll 4
+        for (int i = 0; i < block_width; ++i) sum[o][i] = start;
+      V above[3] = {}, weight[3] = {};
+      const int steps = rows == 1 ? b.tap_rows : 4;
+#pragma GCC unroll 4
+      for (int r = 0; r < steps; ++r) {
+#pragma GCC unroll 3
+        for (int t = 0; t < 3; ++t) {
+          above[t] = weight[t];
+          if (rows == 1 || r < 3) weight[t] = S::load(b.weights + (3 * r + t) * channels + c);
+        }
+        const T* from = b.from + r * b.row + c;
+#pragma GCC unroll 6
+        for (int j = 0; j < block_width + 2; ++j) {
+          const V v = S::load(from + j * b.column);
+#pragma GCC unroll 3
+          for (int t = 0; t < 3; ++t) {
+            const int i = j - t;
+            if (i < 0 || i >= block_width) continue;
+            if (rows == 1 || r < 3) sum[0][i] = multiply_add<V>(v, weight[t], sum[0][i]);
+            if (rows == 2 && r > 0)
+              sum[rows - 1][i] = multiply_add<V>(v, above[t], sum[rows - 1][i]);
+          }
+        }
+      }
+#pragma GCC unroll 2
+      for (int o = 0; o < rows; ++o)
+#pragma GCC unroll 4
+        for (int i = 0; i < block_width; ++i)
+          S::store(b.to + o * b.to_row + i * b.to_column + c, sum[o][i]);
     }
-    for (int64_t x = 0; x < count; ++x) {
-      const Tap* begin[] = {deep.begin(z), high.begin(y), wide.begin(x)};
-      const Tap* end[] = {deep.end(z), high.end(y), wide.end(x)};
-      const bool done = square && first <= x && x < last;
-      position(image, begin, end, done ? channel : 0, to + x * result.strides[4]);
+  }
+
+  // The inside of one row or of two that all tap rows reach; returns how many channels are done.
+  template <int rows>
+  int64_t sum_blocks(const T* image, int64_t z, int64_t y, const Inside& in, T* to) const {
+    const int64_t count = channels / S::lanes * S::lanes;
+    const int64_t row = in.step > 0 ? 0 : rows - 1, side = in.step > 0 ? 0 : block_width - 1;
+    const Tap* high_taps = high.begin(y + row);
+    if (deep.begin(z) == deep.end(z) || high_taps == high.end(y + row)) return 0;
+    const T* from =
+        image + deep.begin(z)->place * source.strides[2] + high_taps->place * source.strides[3];
+    Block b{nullptr,
+            in.step * source.strides[3],
+            in.step * source.strides[4],
+            weights + high_taps->kernel * 3 * channels,
+            static_cast<int>(high.end(y + row) - high_taps),
+            nullptr,
+            in.step * result.strides[3],
+            in.step * result.strides[4]};
+    for (int64_t x = in.first; x < in.last; x += block_width) {
+      // The last block overlaps the one before it.
+      const int64_t at = min_of(x, in.last - block_width) + side;
+      b.from = from + wide.begin(at)->place * source.strides[4];
+      b.to = to + row * result.strides[3] + at * result.strides[4];
+      sum_block<rows>(b, count);
     }
+    return count;
+  }
+
+  // The inside of a row whose positions or taps are steps apart.
+  int64_t sum_runs(const T* image, int64_t z, int64_t y, const Inside& in, T* to) const {
+    if (in.first == in.last || !whole(deep, z, 0) || !whole(high, y, 1)) return 0;
+    int64_t channel = 0;
+    for (; channel + 2 * S::lanes <= channels; channel += 2 * S::lanes)
+      square_run<2>(image, z, y, in.first, in.last, channel, to);
+    for (; channel + S::lanes <= channels; channel += S::lanes)
+      square_run<1>(image, z, y, in.first, in.last, channel, to);
+    return channel;
+  }
+
+  // What is left of a row of which some channels of the inside are done.
+  void finish_row(const T* image, int64_t z, int64_t y, int64_t count, const Inside& in,
+                  int64_t done, T* to) const {
+    for (int64_t x = 0; x < count; ++x)
+      position(image, z, y, x, in.first <= x && x < in.last ? done : 0, to + x * result.strides[4]);
+  }
+
+  // Row y, and the next one where that may be taken as well; returns how many were.
+  int64_t rows(const T* image, int64_t z, int64_t y, int64_t most, int64_t count, const Inside& in,
+               T* to) const {
+    const bool pair = in.step != 0 && most > 1 && whole(high, y, 1) && whole(high, y + 1, 1);
+    const int64_t done = pair           ? sum_blocks<2>(image, z, y, in, to)
+                         : in.step != 0 ? sum_blocks<1>(image, z, y, in, to)
+                                        : sum_runs(image, z, y, in, to);
+    finish_row(image, z, y, count, in, done, to);
+    if (pair) finish_row(image, z, y + 1, count, in, done, to + result.strides[3]);
+    return pair ? 2 : 1;
   }
 
   void run(const int64_t* sizes) const {
     const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2];
     const int64_t cost = max_of(sizes[2] * channels * taps, int64_t{1});
     const int64_t grain = max_of((int64_t{1} << 17) / cost, int64_t{1});
+    const Inside in = inside(sizes[2]);
     parallel_for(s.batch * sizes[0] * sizes[1], grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
+      for (int64_t r = begin; r < end;) {
         const int64_t y = r % sizes[1], z = r / sizes[1] % sizes[0], n = r / sizes[1] / sizes[0];
         T* to = result.data + n * result.strides[0] + z * result.strides[2] + y * result.strides[3];
-        row(source.data + n * source.strides[0], z, y, sizes[2], to);
+        r += rows(source.data + n * source.strides[0], z, y, min_of(end - r, sizes[1] - y),
+                  sizes[2], in, to);
       }
     });
   }
