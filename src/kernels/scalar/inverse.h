@@ -1,7 +1,8 @@
 // Inverse circular and hyperbolic functions. Bounds are in units in the last place: asin, acos
-// 0.65; atan, atan2 0.6, float results 0.51 (computed in double).
+// 0.65; atan 0.52; atan2 0.6, of floats 0.51 (computed in double).
 #pragma once
 #include "kernels/scalar/log.h"
+#include "kernels/scalar/table.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
@@ -72,17 +73,82 @@ FACULA_SCALAR double atan_tail(double z) {
   return multiply_add(z, atan_far_tail<L>(z), atan_third<L>);
 }
 
-// atan(a) for 0 <= a <= 2^60, for a float result: pi / 4 + atan((a - 1) / (a + 1)) around 1, and
-// pi / 2 - atan(1 / a) above.
+// Angles whose tangents lie within the halves of an octave from 1/16 to 16: the first serves all
+// below, and the last all above.
+template <class L>
+struct AngleTable;
+template <>
+struct AngleTable<float> {
+  alignas(64) static constexpr float tangent[] = {
+      2.40625f, 3.4375f,  4.8125f, 6.875f,  9.625f,     24.0f,      0.0f,     0.109375f,
+      0.15625f, 0.21875f, 0.3125f, 0.4375f, 0.6171875f, 0.8671875f, 1.21875f, 1.71875f};
+  alignas(64) static constexpr float angle[] = {
+      0x1.2d4b22p+0f, 0x1.49a6bep+0f, 0x1.5dace8p+0f, 0x1.6d2596p+0f,
+      0x1.779f1ep+0f, 0x1.87769ep+0f, 0.0f,           0x1.be39ecp-4f,
+      0x1.3d6eeep-3f, 0x1.b90d76p-3f, 0x1.362774p-2f, 0x1.a64eecp-2f,
+      0x1.1b1dc8p-1f, 0x1.6dc446p-1f, 0x1.c470acp-1f, 0x1.0b39f4p+0f};
+  alignas(64) static constexpr float rest[] = {0x1.04746cp-25f,
+                                               0x1.061d2ap-27f,
+                                               0x1.537fc8p-26f,
+                                               -0x1.2c29bp-26f,
+                                               -0x1.1e2e8p-25f,
+                                               0x1.71d2aep-25f,
+                                               0.0f,
+                                               -0x1.90f83cp-32f,
+                                               0x1.18cc4ep-28f,
+                                               -0x1.adb3ecp-28f,
+                                               -0x1.1f0286p-27f,
+                                               0x1.e611fep-29f,
+                                               0x1.e410a2p-27f,
+                                               -0x1.5d558ap-26f,
+                                               -0x1.a585fep-30f,
+                                               0x1.d94476p-25f};
+};
+template <>
+struct AngleTable<double> {
+  alignas(64) static constexpr double tangent[] = {
+      2.40625, 3.4375,  4.8125, 6.875,  9.625,     24.0,      0.0,     0.109375,
+      0.15625, 0.21875, 0.3125, 0.4375, 0.6171875, 0.8671875, 1.21875, 1.71875};
+  alignas(64) static constexpr double angle[] = {0x1.2d4b22823a35cp+0,
+                                                 0x1.49a6be20c3a52p+0,
+                                                 0x1.5dace854dff1cp+0,
+                                                 0x1.6d2595b4f5943p+0,
+                                                 0x1.779f1d70e8bfdp+0,
+                                                 0x1.87769eb8e956bp+0,
+                                                 0.0,
+                                                 0x1.be39ebe6f07c3p-4,
+                                                 0x1.3d6eee8c6626cp-3,
+                                                 0x1.b90d7529260a2p-3,
+                                                 0x1.362773707ebccp-2,
+                                                 0x1.a64eec3cc23fdp-2,
+                                                 0x1.1b1dc87904285p-1,
+                                                 0x1.6dc44551553afp-1,
+                                                 0x1.c470abf2d3d01p-1,
+                                                 0x1.0b39f4eca23aep+0};
+  alignas(64) static constexpr double rest[] = {0x1.cf7b124d9fd08p-56,
+                                                0x1.61f86cbdae1abp-54,
+                                                0x1.73f5a5a50fadfp-59,
+                                                0x1.6d3e45139467ep-54,
+                                                -0x1.282f0950761e8p-55,
+                                                0x1.6f77fb9baeba6p-57,
+                                                0.0,
+                                                0x1.f7b8f29a05987p-58,
+                                                0x1.61a3b0ce9281bp-57,
+                                                0x1.17b10d2e0e5abp-61,
+                                                -0x1.963a544b672d8p-57,
+                                                -0x1.24dec1b50b7ffp-56,
+                                                -0x1.21e8c8aef8f29p-57,
+                                                -0x1.bf8863573828ep-58,
+                                                0x1.6a61dbf199479p-56,
+                                                0x1.25934545c016cp-54};
+};
+
+// 1 / a within 12 %, from the bits.
 template <class T>
-FACULA_SCALAR T atan_short(T a) {
-  const auto flat = a <= T(0.41421356237309503), steep = a > T(2.414213562373095);
-  const T num = pick(flat, a, pick(steep, T(-1.0), a - T(1.0)));
-  const T den = pick(flat, T(1.0), pick(steep, a, a + T(1.0)));
-  const T base = pick(flat, T(0.0), pick(steep, T(0x1.921fb54442d18p+0), T(0x1.921fb54442d18p-1)));
-  const T t = quotient(num, den), z = t * t;
-  const T tail = multiply_add(z, atan_far_tail<float>(z), atan_third<float>);
-  return base + multiply_add(t * z, tail, t);
+FACULA_SCALAR T rough_inverse(T a) {
+  using B = Bits<lane_t<T>>;
+  constexpr B magic = of_floats<T> ? B(0x7ef311c7) : B(0x7fde623822fc16e6);
+  return from_bits<T>(Bits<T>(magic) - to_bits(a));
 }
 
 // atan(a / b) for 0 <= a <= b, 0 < b < infinity.
@@ -178,33 +244,27 @@ FACULA_SCALAR T atan2(T y, T x) {
 
 template <class T>
 FACULA_SCALAR T atan(T x) {
+  using namespace detail;
   using L = lane_t<T>;
+  using Table = AngleTable<L>;
   const T a = at_most(abs(x), L(0x1p60));
+  const auto index = to_bits(between(a, L(0x1p-4), L(15.5))) >> (Ieee<L>::mantissa_bits - 1);
+  // atan(c) + atan(u), u = (a - c) / (1 + a c).
+  const T c = entry_of(Table::tangent, index), num = a - c, den = multiply_add(a, c, L(1));
+  const T u = num / den, z = u * u;
+  // What roundings of quotient and denominator left; so small that a rough inverse does.
+  const T den_lo = fma(a, c, T(1) - den);
+  const T left = multiply_add(-u, den_lo, fma(-u, den, num)) * rough_inverse(den);
+  T tail;
   if constexpr (of_floats<T>)
-    return copysign(
-        by_doubles(a, [](auto v) __attribute__((always_inline)) { return detail::atan_short(v); }),
-        x);
-  using Turn = detail::HalfTurns<T>;
-  const auto flat = a <= T(L(0.41421356237309503)), steep = a > T(L(2.414213562373095));
-  // atan(a), pi / 4 + atan((a - 1) / (a + 1)), or pi / 2 - atan(1 / a).
-  const auto less = detail::fast_two_sum(T(-1), a), more = detail::fast_two_sum(T(1), a);
-  const T num = pick(flat, a, pick(steep, T(-1), less.hi));
-  const T den = pick(flat, T(1), pick(steep, a, more.hi));
-  const T outer = pick(flat, T(0), pick(steep, T(0), T(1)));
-  const T num_lo = less.lo * outer, den_lo = more.lo * outer;
-  const T base = pick(flat, T(0), pick(steep, T(Turn::quarter), T(Turn::quarter / 2)));
-  const T base_lo = pick(flat, T(0), pick(steep, T(Turn::quarter_rest), T(Turn::quarter_rest / 2)));
-  const T inverse = T(1) / den, t = num * inverse, z = t * t;
-  const T left = detail::fma(-t, den, num) + detail::multiply_add(-t, den_lo, num_lo);
-  // t^3 / 3 with its roundings, and what follows.
-  constexpr L third = detail::atan_third<L>;
-  const T z_lo = detail::fma(t, t, -z), p = z * third, cube = t * p;
-  const T p_lo = detail::multiply_add(z_lo, third, detail::fma(z, third, -p));
-  const T cube_lo = detail::multiply_add(t, p_lo, detail::fma(t, p, -cube));
-  const T lo = detail::multiply_add(left * inverse, T(1) - z, cube_lo);
-  const T tail = detail::multiply_add(t * z * z, detail::atan_far_tail<L>(z), lo);
-  const auto sum = detail::fast_two_sum(t, cube), whole = detail::fast_two_sum(base, sum.hi);
-  return copysign(whole.hi + (whole.lo + (base_lo + (sum.lo + tail))), x);
+    tail = poly(z, -0.33333334f, 0.19999396f, -0.14122372f);
+  else
+    tail =
+        poly(z, -0.3333333333333333, 0.19999999999999937, -0.14285714285610943, 0.11111111048356326,
+             -0.0909089093176874, 0.07689606758452018, -0.06466824966237472);
+  const T base = entry_of(Table::angle, index), sum = base + u, lost = u - (sum - base);
+  const T small = multiply_add(u * z, tail, left) + entry_of(Table::rest, index);
+  return copysign(sum + (lost + small), x);
 }
 
 // Bounds: float 0.51, double 0.9.

@@ -1,16 +1,17 @@
-// sin, cos, tan, sinc. Bounds (units in the last place): sin, cos 0.55; tan 0.6; float results
-// 0.51.
+// sin, cos, tan, sinc. Bounds (units in the last place): sin, cos 0.55; tan 0.6.
 //
 // sin and cos hold everywhere but branch to a slow reduction beyond trig_limit. A loop that is to
 // vectorise checks a block with trig_in_fast_range and calls sin_fast and so on: the same bits.
 #pragma once
-#include "kernels/scalar/pack.h"
+#include "kernels/scalar/table.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 namespace detail {
 
 constexpr double trig_limit = 1.0e6;
+// Where a float's product still finds the multiple of pi/16 that is near enough.
+constexpr double float_trig_limit = 5.0e5;
 
 // An angle less the nearest multiple of pi/2, and the low bits of that multiple.
 template <class T>
@@ -159,44 +160,179 @@ FACULA_SCALAR T tan_reduced(const Reduced<T>& a) {
   }
 }
 
-// f(x) of doubles; of floats in double.
-template <class T, class F>
-FACULA_SCALAR T in_double(T x, F f) {
-  if constexpr (of_floats<T>)
-    return by_doubles(x, f);
-  else
-    return f(x);
+// Sines of multiples of pi/16, with what rounding left.
+template <class L>
+struct QuarterTurn;
+template <>
+struct QuarterTurn<float> {
+  static constexpr float sine[] = {0.0f,           0x1.8f8b84p-3f, 0x1.87de2ap-2f,
+                                   0x1.1c73b4p-1f, 0x1.6a09e6p-1f, 0x1.a9b662p-1f,
+                                   0x1.d906bcp-1f, 0x1.f6297cp-1f, 0x1p+0f};
+  static constexpr float rest[] = {0.0f,
+                                   -0x1.cb2cfap-30f,
+                                   0x1.abaa58p-28f,
+                                   -0x1.9465cep-27f,
+                                   0x1.9fcef4p-27f,
+                                   0x1.21d434p-26f,
+                                   0x1.e651a8p-26f,
+                                   0x1.feeb96p-26f,
+                                   0.0f};
+};
+template <>
+struct QuarterTurn<double> {
+  static constexpr double sine[] = {0.0,
+                                    0x1.8f8b83c69a60bp-3,
+                                    0x1.87de2a6aea963p-2,
+                                    0x1.1c73b39ae68c8p-1,
+                                    0x1.6a09e667f3bcdp-1,
+                                    0x1.a9b66290ea1a3p-1,
+                                    0x1.d906bcf328d46p-1,
+                                    0x1.f6297cff75cbp-1,
+                                    0x1p+0};
+  static constexpr double rest[] = {0.0,
+                                    -0x1.26d19b9ff8d82p-57,
+                                    -0x1.72cedd3d5a61p-57,
+                                    0x1.b25dd267f66p-55,
+                                    -0x1.bdd3413b26456p-55,
+                                    0x1.9f630e8b6dac8p-60,
+                                    0x1.457e610231ac2p-56,
+                                    0x1.562172a361fd3p-56,
+                                    0.0};
+};
+
+// Of half a turn.
+template <class L>
+struct HalfTurn {
+  alignas(64) L at[16];
+};
+template <class L>
+constexpr HalfTurn<L> half_turn_of_sines(const L (&quarter)[9]) {
+  HalfTurn<L> r{};
+  for (int j = 0; j < 16; ++j) r.at[j] = quarter[j <= 8 ? j : 16 - j];
+  return r;
+}
+template <class L>
+constexpr HalfTurn<L> half_turn_of_cosines(const L (&quarter)[9]) {
+  HalfTurn<L> r{};
+  for (int j = 0; j < 16; ++j) r.at[j] = j <= 8 ? quarter[8 - j] : -quarter[j - 8];
+  return r;
+}
+template <class L>
+struct TurnTable {
+  using Quarter = QuarterTurn<L>;
+  static constexpr auto sine = half_turn_of_sines(Quarter::sine);
+  static constexpr auto sine_rest = half_turn_of_sines(Quarter::rest);
+  static constexpr auto cosine = half_turn_of_cosines(Quarter::sine);
+  static constexpr auto cosine_rest = half_turn_of_cosines(Quarter::rest);
+};
+
+// x less the nearest multiple of pi/16, and the low bits of that multiple. The second part's
+// product is a multiple of far less than the first difference's last place, so that its sum is
+// exact.
+template <class T>
+FACULA_SCALAR Reduced<T> reduce_finely(T x) {
+  using L = lane_t<T>;
+  constexpr bool is_float = of_floats<T>;
+  constexpr L step = is_float ? L(0x1.921fb6p-3) : L(0x1.921fb54442d18p-3);
+  constexpr L second = is_float ? L(-0x1.777a5cp-28) : L(0x1.1a62633145c07p-57);
+  constexpr L third = is_float ? L(-0x1.ee59dap-53) : L(-0x1.f1976b7ed8fbcp-113);
+  constexpr L magic = Ieee<L>::round_magic;
+  const T shifted = multiply_add(x, L(5.092958178940651), magic), k = shifted - T(magic);
+  const T a = fma(k, -step, x);
+  const auto p = two_prod(k, second);
+  const T r = a - p.hi, lost = (a - r) - p.hi;
+  return {r, lost + multiply_add(k, -third, -p.lo), to_bits(shifted)};
+}
+
+// (sin(r) - r) / r^3 and (cos(r) - 1) / r^2 for |r| < 0.13 (0.1), z = r^2.
+template <class T>
+struct SmallAngle {
+  T cube, square;
+};
+template <class T>
+FACULA_SCALAR SmallAngle<T> small_angle(T z) {
+  if constexpr (of_floats<T>) {
+    return {poly(z, -0.16666666f, 0.008330308f), poly(z, -0.49999996f, 0.041645488f)};
+  } else {
+    return {poly(z, -0.16666666666666666, 0.008333333333327614, -0.00019841269546522024,
+                 2.7552458403308076e-06),
+            poly(z, -0.5, 0.041666666666603756, -0.0013888888564672888, 2.4796240481975934e-05)};
+  }
+}
+
+// s and c with rests, the sine and cosine of an angle of the table, and r + lo beside it:
+// sin(r) = r + sine, cos(r) = 1 + cosine.
+template <class T>
+struct TableAngle {
+  T s, c, s_rest, c_rest, r, sine, cosine;
+  Bits<T> sixteenths;
+};
+template <class T>
+FACULA_SCALAR TableAngle<T> table_angle(T x, int sixteenths = 0) {
+  using Table = TurnTable<lane_t<T>>;
+  const auto a = reduce_finely(x);
+  const auto k = a.quadrant + Bits<T>(sixteenths);
+  const T z = a.r * a.r;
+  const auto p = small_angle(z);
+  return {entry_of(Table::sine.at, k),
+          entry_of(Table::cosine.at, k),
+          entry_of(Table::sine_rest.at, k),
+          entry_of(Table::cosine_rest.at, k),
+          a.r,
+          multiply_add(a.r * z, p.cube, a.lo),
+          z * p.square,
+          k};
+}
+// The sine of the sum, as a leading sum and what is less than a hundredth of it.
+template <class T>
+FACULA_SCALAR Pair<T> sin_of(const TableAngle<T>& a) {
+  const T sum = multiply_add(a.c, a.r, a.s), left = fma(a.c, a.r, a.s - sum);
+  const T small = multiply_add(a.c, a.sine, multiply_add(a.c_rest, a.r, a.s_rest));
+  return {sum, left + multiply_add(a.s, a.cosine, small)};
+}
+template <class T>
+FACULA_SCALAR Pair<T> cos_of(const TableAngle<T>& a) {
+  return sin_of<T>({a.c, -a.s, a.c_rest, -a.s_rest, a.r, a.sine, a.cosine, a.sixteenths});
+}
+
+// sin(x + sixteenths * pi / 16).
+template <class T>
+FACULA_SCALAR T sin_by_table(T x, int sixteenths = 0) {
+  const auto a = table_angle(x, sixteenths);
+  const auto y = sin_of(a);
+  const auto sign = (a.sixteenths & Bits<T>(16)) << (8 * sizeof(lane_t<T>) - 5);
+  return from_bits<T>(to_bits(y.hi + y.lo) ^ sign);
+}
+
+// sin / cos, whose rounding errors enter the quotient to first order.
+template <class T>
+FACULA_SCALAR T tan_by_table(T x) {
+  const auto a = table_angle(x);
+  const auto s = sin_of(a), c = cos_of(a);
+  const auto num = fast_two_sum(s.hi, s.lo), den = fast_two_sum(c.hi, c.lo);
+  const T inverse = T(1) / den.hi, q = num.hi * inverse;
+  const T rest = fma(-q, den.hi, num.hi) + multiply_add(-q, den.lo, num.lo);
+  return multiply_add(rest, inverse, q);
 }
 
 }  // namespace detail
 
 template <class T>
 FACULA_SCALAR bool trig_in_fast_range(T x) {
-  return abs(x) <= T(detail::trig_limit);
+  return abs(x) <= T(std::is_same_v<T, float> ? detail::float_trig_limit : detail::trig_limit);
 }
 
 template <class T>
 FACULA_SCALAR T sin_fast(T x) {
-  using L = lane_t<T>;
-  const T y = detail::in_double(x, [](auto v) __attribute__((always_inline)) {
-    return detail::sin_reduced<L>(detail::reduce_fast<L>(v));
-  });
-  return pick(x == T(0), x, y);
+  return pick(x == T(0), x, detail::sin_by_table(x));
 }
 template <class T>
 FACULA_SCALAR T cos_fast(T x) {
-  using L = lane_t<T>;
-  return detail::in_double(x, [](auto v) __attribute__((always_inline)) {
-    return detail::sin_reduced<L>(detail::reduce_fast<L>(v), 1);
-  });
+  return detail::sin_by_table(x, 8);
 }
 template <class T>
 FACULA_SCALAR T tan_fast(T x) {
-  using L = lane_t<T>;
-  const T y = detail::in_double(x, [](auto v) __attribute__((always_inline)) {
-    return detail::tan_reduced<L>(detail::reduce_fast<L>(v));
-  });
-  return pick(x == T(0), x, y);
+  return pick(x == T(0), x, detail::tan_by_table(x));
 }
 
 template <class T>

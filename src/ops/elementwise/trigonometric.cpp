@@ -64,7 +64,7 @@ struct cos {
 struct tan {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 600;
-  static constexpr Packs packs{4, 4};
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::tan(x);
