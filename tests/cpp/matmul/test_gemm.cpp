@@ -232,6 +232,13 @@ TYPED_TEST(Sizes, GemmEqualsPlainLoops) {
       args.beta = accumulate_t<T>(beta);
       if (!is_complex_v<T> && trial % 2 == 1) args.activation = negate_all<accumulate_t<T>>;
       auto expected = c;
+      std::vector<T> row(static_cast<size_t>(n));
+      if (beta == 1 && trial % 3 > 0) {
+        for (T& x : row) x = this->element();
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) expected.at({i, j}) = row[static_cast<size_t>(j)];
+        args.row = row.data();
+      }
       plain_gemm<T>(a, b, expected, alpha, beta);
       if (args.activation) {
         for (int64_t i = 0; i < m; ++i)

@@ -6,10 +6,13 @@ import pytest
 import torch
 
 FLOATING = ["float32", "float64", "bfloat16", "float16"]
-# One for each way of a product: plain loops, dot products, one row or column, packed panels in one
-# pass and several, ragged ones, and none.
+# One for each way of a product: plain loops, small ones (also of few columns, and of more than a
+# tile has), dot products, one row or column, packed panels in one pass and several, ragged ones,
+# and none.
 SHAPES = [
     (3, 5, 4),
+    (64, 10, 64),
+    (70, 131, 3),
     (5, 70, 600),
     (1, 300, 40),
     (300, 1, 40),

@@ -8,6 +8,7 @@
 #include "kernels/cpu/matmul/gemm_dot.h"
 #include "kernels/cpu/matmul/gemm_driver.h"
 #include "kernels/cpu/matmul/gemm_pairs.h"
+#include "kernels/cpu/matmul/gemm_small.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -36,8 +37,14 @@ template <class T>
   const T* a = g.a + i * g.a_rs;
   const T* b = g.b + j * g.b_cs;
   Scalar sum = Scalar(0);
-  for (int64_t p = 0; p < g.k; ++p)
-    sum = sum + Convert<Scalar, T>::call(a[p * g.a_cs]) * Convert<Scalar, T>::call(b[p * g.b_rs]);
+  for (int64_t p = 0; p < g.k; ++p) {
+    const Scalar left = Convert<Scalar, T>::call(a[p * g.a_cs]);
+    const Scalar right = Convert<Scalar, T>::call(b[p * g.b_rs]);
+    if constexpr (std::is_floating_point_v<Scalar>)
+      sum = multiply_add(left, right, sum);  // as vectors do
+    else
+      sum = sum + left * right;
+  }
   return sum;
 }
 
@@ -216,7 +223,7 @@ template <class T>
 void run_in_place(const GemmArgs<T>& g) {
   debug::print_route("matmul: packed panels, summed in place");
   packed_product<T, T>({g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs,
-                        g.alpha, g.beta, g.activation});
+                        g.alpha, g.beta, g.activation, g.row});
 }
 
 template <class T>
@@ -229,12 +236,54 @@ bool is_tiny(const GemmArgs<T>& g) {
 template <class T>
 GemmArgs<T> with_rows_stored(const GemmArgs<T>& g) {
   parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 16) / g.n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = 0; j < g.n; ++j) g.c[i * g.c_rs + j * g.c_cs] = g.row[j];
+    for (int64_t i = begin; i < end; ++i) {
+      T* c = g.c + i * g.c_rs;
+      if (g.c_cs == 1)
+        __builtin_memcpy(c, g.row, static_cast<size_t>(g.n) * sizeof(T));
+      else
+        for (int64_t j = 0; j < g.n; ++j) c[j * g.c_cs] = g.row[j];
+    }
   });
   GemmArgs<T> stored = g;
   stored.row = nullptr;
   return stored;
+}
+
+// Whether results have their own sums in order, in registers, rather than dot products in parts:
+// those add up their lanes at the end, which short ones lose more by than by lanes that stay empty.
+template <class T>
+bool suits_small(const GemmArgs<T>& g) {
+  if constexpr (!std::is_same_v<T, float> && !std::is_same_v<T, double>)
+    return false;
+  else {
+    constexpr int64_t lanes = Simd<T>::lanes, folding = 10;
+    if (!fits_small(g) || suits_dot(g)) return false;
+    if (g.m == 1 || g.n == 1) return g.n > 1 && is_tiny(g);
+    return g.n >= lanes || g.k * (lanes - g.n) < folding * g.n * lanes;
+  }
+}
+
+// Needs k >= 1, and no factor of zero.
+template <class T>
+void run_small(const GemmArgs<T>& g) {
+  debug::print_route("matmul: small, read in place");
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    const int64_t rows = round_up(max_of(int64_t{1}, (int64_t{1} << 17) / (g.n * g.k)), 24);
+    parallel_for(g.m, rows, [&](int64_t begin, int64_t end) { small_rows(g, begin, end); });
+  }
+}
+
+template <class T>
+bool suits_vectors(const GemmArgs<T>& g) {
+  if constexpr (std::is_floating_point_v<T>) return suits_dot(g) || suits_row(g);
+  return false;
+}
+
+// Whether C is summed in place by packed panels, which add rows by themselves.
+template <class T>
+bool suits_panels(const GemmArgs<T>& g) {
+  return sums_in_place<T> && g.n > 1 && g.c_cs == 1 && !is_tiny(g) && !suits_vectors(g) &&
+         !suits_vectors(transposed(g));
 }
 
 // T: any element type but signed integers, which are done as unsigned ones.
@@ -245,8 +294,13 @@ void gemm_dispatch(const GemmArgs<T>& g) {
     const bool some = g.k > 0 && g.alpha != 0 && !is_tiny(g);
     if (some && suits_pairs(g)) return run_pairs(g);
   }
+  const bool empty = g.k <= 0 || g.alpha == accumulate_t<T>(0);
+  if (!empty && suits_small(g)) return run_small(g);
+  if constexpr (sums_in_place<T>)
+    if (!empty && suits_panels(g)) return run_in_place(g);
   if (g.row != nullptr) return gemm_dispatch(with_rows_stored(g));
-  if (g.k <= 0 || g.alpha == accumulate_t<T>(0)) return scale_result(g);
+  if (empty) return scale_result(g);
+  if (const GemmArgs<T> flipped = transposed(g); suits_small(flipped)) return run_small(flipped);
   if (is_tiny(g)) return gemm_loops(g);
   if constexpr (std::is_floating_point_v<T>) {
     if (suits_dot(g)) return run_dot(g);
@@ -260,11 +314,8 @@ void gemm_dispatch(const GemmArgs<T>& g) {
     if (suits_pairs(flipped)) return run_pairs(flipped);
   }
   if constexpr (sums_in_place<T>) {
-    if (g.n > 1 && g.c_cs == 1) return run_in_place(g);
-    if (g.c_rs == 1 || g.n == 1) {
-      const GemmArgs<T> flipped = transposed(g);
-      if (flipped.c_cs == 1) return run_in_place(flipped);
-    }
+    const GemmArgs<T> flipped = transposed(g);
+    if (flipped.c_cs == 1) return run_in_place(flipped);
   }
   gemm_through_tiles(g);
 }
@@ -285,12 +336,19 @@ void gemm_dispatch_batched(const GemmArgs<T>& g, int64_t batch, int64_t a_bs, in
   // Starting a small product costs as much time as this many multiplications.
   const double large = 1 << 24, chunk = 1 << 17, begin_cost = 512;
   const auto grain = max_of(int64_t{1}, static_cast<int64_t>(chunk / (work + begin_cost)));
+  const bool small = g.k > 0 && g.alpha != accumulate_t<T>(0) && suits_small(g);
   const auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      GemmArgs<T> one = g;
-      one.a += i * a_bs;
-      one.b += i * b_bs;
-      one.c += i * c_bs;
+    GemmArgs<T> one = g;
+    one.a += begin * a_bs;
+    one.b += begin * b_bs;
+    one.c += begin * c_bs;
+    for (int64_t i = begin; i < end; ++i, one.a += a_bs, one.b += b_bs, one.c += c_bs) {
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+        if (small && work < large) {
+          small_rows(one, 0, g.m);
+          continue;
+        }
+      }
       gemm_dispatch(one);
     }
   };

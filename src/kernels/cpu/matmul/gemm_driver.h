@@ -20,6 +20,7 @@ struct Product {
   int64_t c_rs;
   Acc alpha, beta;
   Activation activation = nullptr;
+  const Acc* row = nullptr;  // stands for each row of C where beta is 1
 };
 
 // How a product is cut; from its shape and the caches, so that results never depend on the threads.
@@ -76,6 +77,7 @@ class BlockProduct {
       : p_(p), plan_(plan), packed_(packed), col_(col), cols_(cols), step_(step) {
     depth_ = min_of(p.k - step, gemm_depth<Acc>);
     beta_ = step == 0 ? p.beta : Acc(1);
+    adds_row_ = p.row != nullptr && step == 0;
     activates_ = p.activation != nullptr && step + depth_ == p.k;
   }
 
@@ -88,7 +90,7 @@ class BlockProduct {
   }
 
  private:
-  static constexpr int64_t strip_rows = 16;
+  static constexpr int64_t strip_rows = 16, near_elements = (128 << 10) / sizeof(Acc);
 
   int64_t panel_cols(int64_t j) const { return min_of(plan_.width, cols_ - j * plan_.width); }
 
@@ -131,27 +133,39 @@ class BlockProduct {
     const Scratch<Acc> left(panels.rows * packed_pitch<Acc>);
     copy_matrix(left.get(), packed_pitch<Acc>, p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs,
                 p_.a_cs, panels.rows, depth_);
-    const int64_t last = min_of(plan_.panels, (col_job + 1) * plan_.col_chunk);
-    for (int64_t j = col_job * plan_.col_chunk; j < last; ++j) {
-      Acc* c = p_.c + row * p_.c_rs + col_ + j * plan_.width;
-      for (int64_t i = 0; i < panels.count; ++i) {
-        const int64_t begin = panels.begin(i);
-        const Acc* a = left.get() + begin * packed_pitch<Acc>;
-        if (activates_) {
-          run_activated(a, panels.height(i), j, c + begin * p_.c_rs);
-        } else {
-          run_tile(a, panels.height(i), j, c + begin * p_.c_rs, p_.c_rs);
-        }
+    const int64_t first = col_job * plan_.col_chunk;
+    const int64_t count = min_of(plan_.panels, first + plan_.col_chunk) - first;
+    // Memory takes results best in its own order, where B stays in a near cache meanwhile.
+    const bool by_rows = count * plan_.width * depth_ <= near_elements;
+    for (int64_t x = 0; x < count * panels.count; ++x) {
+      const int64_t i = by_rows ? x / count : x % panels.count;
+      const int64_t j = first + (by_rows ? x % count : x / panels.count);
+      const int64_t begin = panels.begin(i);
+      const Acc* a = left.get() + begin * packed_pitch<Acc>;
+      Acc* c = p_.c + (row + begin) * p_.c_rs + col_ + j * plan_.width;
+      if (activates_) {
+        run_activated(a, panels.height(i), j, c);
+      } else {
+        run_tile(a, panels.height(i), j, c, p_.c_rs, addend(j, c));
       }
     }
+  }
+
+  // What beta times is added to a tile at c.
+  struct Addend {
+    const Acc* at;
+    int64_t rs;
+  };
+  Addend addend(int64_t j, const Acc* c) const {
+    if (adds_row_) return {p_.row + col_ + j * plan_.width, 0};
+    return {c, p_.c_rs};
   }
 
   // The results of a tile do not wait for memory to take them before they are activated.
   void run_activated(const Acc* left, int height, int64_t j, Acc* c) {
     alignas(vector_bytes) Acc block[max_accumulators * plan_.lanes];
     const int64_t cols = panel_cols(j);
-    if (beta_ != Acc(0)) copy_tile(block, cols, c, p_.c_rs, height, cols);
-    run_tile(left, height, j, block, cols);
+    run_tile(left, height, j, block, cols, addend(j, c));
     activate_padded(p_.activation, block, height * cols);
     copy_tile(c, p_.c_rs, block, cols, height, cols);
   }
@@ -166,7 +180,7 @@ class BlockProduct {
     }
   }
 
-  void run_tile(const Acc* left, int height, int64_t j, Acc* c, int64_t c_rs) {
+  void run_tile(const Acc* left, int height, int64_t j, Acc* c, int64_t c_rs, Addend add) {
     const int64_t cols = panel_cols(j);
     const bool in_place = read_in_place(j);
     const Acc* b = packed_ + packed_offset(j);
@@ -184,13 +198,16 @@ class BlockProduct {
       for (int64_t k = 0; k < depth_; k += chain, beta = Acc(1))
         kernel(min_of(chain, depth_ - k), left + k, b + k * b_rs, b_rs, to, pitch, p_.alpha, beta);
     };
-    if (cols % plan_.lanes == 0) return multiply(c, c_rs, beta_);
+    if (cols % plan_.lanes == 0) {
+      if (beta_ != Acc(0) && add.at != c) copy_tile(c, c_rs, add.at, add.rs, height, cols);
+      return multiply(c, c_rs, beta_);
+    }
     // A ragged tile is added to in the order of whole ones: where panels end must not show.
     alignas(vector_bytes) Acc edge[max_accumulators * plan_.lanes];
     const int64_t pitch = round_up(cols, plan_.lanes);
     if (beta_ != Acc(0)) {
       for (int64_t i = 0; i < height * pitch; ++i) edge[i] = Acc(0);
-      copy_tile(edge, pitch, c, c_rs, height, cols);
+      copy_tile(edge, pitch, add.at, add.rs, height, cols);
     }
     multiply(edge, pitch, beta_);
     copy_tile(c, c_rs, edge, pitch, height, cols);
@@ -201,7 +218,7 @@ class BlockProduct {
   Acc* packed_;
   int64_t col_, cols_, step_, depth_;
   Acc beta_;
-  bool activates_;
+  bool adds_row_, activates_;
 };
 
 // Needs m, n, k >= 1. Reads C unless beta is 0.

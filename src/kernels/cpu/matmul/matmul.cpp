@@ -114,7 +114,9 @@ bool copy_rows(const Tensor& out, const Tensor& row) {
 const void* shared_row(const Tensor& out, const Tensor& self, const Scalar& beta) {
   const bool is_row = self.dim() == 1 && self.numel() == out.sizes()[1] && self.is_contiguous() &&
                       self.dtype() == out.dtype() && !self->conj && !self->neg;
-  return out.dtype() == DType::BFloat16 && is_row && beta.equals(1) ? self.data() : nullptr;
+  const DType d = out.dtype();
+  const bool adds_rows = d == DType::BFloat16 || d == DType::Float32 || d == DType::Float64;
+  return adds_rows && is_row && beta.equals(1) ? self.data() : nullptr;
 }
 
 // Copies the addend into the result, unless beta is 0 and it is not read.
