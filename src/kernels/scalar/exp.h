@@ -13,16 +13,21 @@ struct ExpParts {
   T k, r, q;
 };
 
+// (e^r - 1 - r - r^2 / 2) / r^3
+template <class T>
+FACULA_SCALAR T exp_cubic(T r) {
+  if constexpr (of_floats<T>) {
+    return poly(r, 0.16666667f, 0.041666273f, 0.008333261f, 0.0013946054f, 0.00019920654f);
+  } else {
+    return poly(r, 0.16666666666666677, 0.04166666666666661, 0.008333333333321414,
+                0.0013888888888923831, 0.00019841269886700124, 2.480158723754308e-05,
+                2.755724360111651e-06, 2.755735275805117e-07, 2.510926024081542e-08,
+                2.0889593220587294e-09);
+  }
+}
 template <class T>
 FACULA_SCALAR T exp_tail(T r) {  // (e^r - 1 - r) / r^2
-  if constexpr (of_floats<T>) {
-    return poly(r, 0.5f, 0.16666667f, 0.041666273f, 0.008333261f, 0.0013946054f, 0.00019920654f);
-  } else {
-    return poly(r, 0.5, 0.16666666666666666, 0.04166666666666671, 0.008333333333333342,
-                0.001388888888886462, 0.0001984126984123239, 2.4801587362514585e-05,
-                2.7557319297108277e-06, 2.755724233556809e-07, 2.5052033963450835e-08,
-                2.0924318804748803e-09, 1.609700102675714e-10);
-  }
+  return multiply_add(r, exp_cubic(r), lane_t<T>(0.5));
 }
 
 // Beyond these the result is 0 or infinity in any rounding; the range keeps k small.
@@ -83,6 +88,53 @@ FACULA_SCALAR T expm1_short(T x) {
   return multiply_add(a.power, expm1_reduced(a.r), a.power - T(1));
 }
 
+// x = k ln(2) + wide + rest, where wide is exact and rest small, and the bits of integer k; x
+// clamped, and shifted x / ln(2) rounded by the addition of a large number.
+template <class T>
+struct ExpSplit {
+  T wide, rest, k;
+  Bits<T> bits;
+};
+#if defined(__FMA__)
+template <class L>
+inline constexpr L ln2_first = std::is_same_v<L, float> ? L(0x1.62e43p-1) : L(0x1.62e42fefa39efp-1);
+template <class L>
+inline constexpr L ln2_rest =
+    std::is_same_v<L, float> ? L(-0x1.05c610ca86c39p-29) : L(0x1.abc9e3b39803fp-56);
+#else  // few bits, so that their product with k is exact
+template <class L>
+inline constexpr L ln2_first = std::is_same_v<L, float> ? L(0x1.62e3p-1) : L(0x1.62e42fee00000p-1);
+template <class L>
+inline constexpr L ln2_rest =
+    std::is_same_v<L, float> ? L(0x1.2fefa39ef3579p-17) : L(0x1.a39ef35793c76p-33);
+#endif
+template <class T>
+FACULA_SCALAR ExpSplit<T> exp_split_at(T x, T shifted) {
+  using L = lane_t<T>;
+  constexpr L magic = Ieee<T>::round_magic;
+  const T k = shifted - magic;
+  const T wide = multiply_add(k, -ln2_first<L>, x), rest = k * T(-ln2_rest<L>);
+  const auto bits = to_bits(shifted) - to_bits(T(magic));
+#if defined(__FMA__)
+  return {wide, rest, k, bits};
+#else
+  const auto sum = fast_two_sum(wide, rest);
+  return {sum.hi, sum.lo, k, bits};
+#endif
+}
+template <class T>
+FACULA_SCALAR ExpSplit<T> exp_split(T x) {
+  constexpr lane_t<T> log2_e = 1.4426950408889634, magic = Ieee<T>::round_magic;
+  return exp_split_at(x, multiply_add(x, log2_e, magic));
+}
+// The same with k at least -24 (-53), where 1 - 2^k is exact: r is then down to -1.4.
+template <class T>
+FACULA_SCALAR ExpSplit<T> exp_split_of_rest(T x) {
+  constexpr lane_t<T> log2_e = 1.4426950408889634, magic = Ieee<T>::round_magic;
+  constexpr lane_t<T> least = magic - (Ieee<T>::mantissa_bits + 1);
+  return exp_split_at(x, at_least(multiply_add(x, log2_e, magic), least));
+}
+
 // x = k ln(2) + r + lost, |r| <= ln(2)/2, and the bits of integer k; x clamped.
 template <class T>
 struct ExpArgument {
@@ -91,19 +143,13 @@ struct ExpArgument {
 };
 template <class T>
 FACULA_SCALAR ExpArgument<T> exp_argument(T x) {
-  using L = lane_t<T>;
-  constexpr bool is_float = of_floats<T>;
-  constexpr L magic = Ieee<T>::round_magic;
-  const T shifted = multiply_add(x, L(1.4426950408889634), magic), k = shifted - magic;
+  const auto p = exp_split(x);
 #if defined(__FMA__)
-  constexpr L ln2 = is_float ? L(0x1.62e43p-1) : L(0x1.62e42fefa39efp-1);
-  constexpr L ln2_rest = is_float ? L(-0x1.05c610ca86c39p-29) : L(0x1.abc9e3b39803fp-56);
-#else  // few bits, so that their product with k is exact
-  constexpr L ln2 = is_float ? L(0x1.62e3p-1) : L(0x1.62e42fee00000p-1);
-  constexpr L ln2_rest = is_float ? L(0x1.2fefa39ef3579p-17) : L(0x1.a39ef35793c76p-33);
+  const T r = multiply_add(p.k, -ln2_rest<lane_t<T>>, p.wide);
+  return {r, multiply_add(p.k, -ln2_rest<lane_t<T>>, p.wide - r), p.k, p.bits};
+#else
+  return {p.wide, p.rest, p.k, p.bits};
 #endif
-  const T wide = multiply_add(k, -ln2, x), r = multiply_add(k, -ln2_rest, wide);
-  return {r, multiply_add(k, -ln2_rest, wide - r), k, to_bits(shifted) - to_bits(T(magic))};
 }
 
 // The same for x + lo, lo far smaller than x.
@@ -125,19 +171,6 @@ FACULA_SCALAR ExpArgument<T> exp2_argument(T x, std::type_identity_t<T> lo = 0.0
   return {sum.hi, sum.lo, k, to_bits(shifted) - to_bits(T(magic))};
 }
 
-// (e^r - 1 - r - r^2 / 2) / r^3
-template <class T>
-FACULA_SCALAR T exp_cubic(T r) {
-  if constexpr (of_floats<T>) {
-    return poly(r, 0.16666667f, 0.041666273f, 0.008333261f, 0.0013946054f, 0.00019920654f);
-  } else {
-    return poly(r, 0.16666666666666666, 0.04166666666666671, 0.008333333333333342,
-                0.001388888888886462, 0.0001984126984123239, 2.4801587362514585e-05,
-                2.7557319297108277e-06, 2.755724233556809e-07, 2.5052033963450835e-08,
-                2.0924318804748803e-09, 1.609700102675714e-10);
-  }
-}
-
 // base + e^(r + lost) - 1 as a sum good to some five bits more than T; base is 0 or at least 1/2.
 template <class T>
 FACULA_SCALAR Pair<T> exp_sum(std::type_identity_t<T> base, T r, std::type_identity_t<T> lost) {
@@ -146,6 +179,13 @@ FACULA_SCALAR Pair<T> exp_sum(std::type_identity_t<T> base, T r, std::type_ident
   const auto t = fast_two_sum(s.hi, T(0.5) * z);
   const T tail = multiply_add(T(0.5), z_lo, multiply_add(r, lost, lost));
   return fast_two_sum(t.hi, t.lo + (s.lo + multiply_add(z * r, exp_cubic(r), tail)));
+}
+
+// 2^k from the bits of k, whose power is normal.
+template <class T>
+FACULA_SCALAR T power_of_bits(Bits<T> k) {
+  constexpr auto bias = static_cast<Bits<lane_t<T>>>(Ieee<T>::bias);
+  return from_bits<T>((k + Bits<T>(bias)) << Ieee<T>::mantissa_bits);
 }
 
 // y 2^k from the bits of k, in two steps, so that subnormal results round once.
@@ -159,13 +199,13 @@ FACULA_SCALAR T scale_bits(T y, Bits<T> k) {
 }
 
 // y 2^k for the k of an argument.
-template <class T>
-FACULA_SCALAR T scaled(T y, const ExpArgument<T>& p) {
+template <class T, template <class> class Argument>
+FACULA_SCALAR T scaled(T y, const Argument<T>& p) {
   return scale_bits(y, p.bits);
 }
 #if defined(FACULA_PACKS)
-template <class T, int U>
-FACULA_SCALAR Pack<T, U> scaled(Pack<T, U> y, const ExpArgument<Pack<T, U>>& p) {
+template <class T, int U, template <class> class Argument>
+FACULA_SCALAR Pack<T, U> scaled(Pack<T, U> y, const Argument<Pack<T, U>>& p) {
   return Pack<T, U>::each([&](int i) -> Register<T> {
     if constexpr (std::is_same_v<T, float>)
       return _mm512_scalef_ps(y.v[i], p.k.v[i]);
@@ -183,9 +223,10 @@ FACULA_SCALAR T exp_fma(T x) {
 }
 
 // e^(x + lo); x clamped.
-FACULA_SCALAR double exp_fine(double x, double lo) {
+template <class T>
+FACULA_SCALAR T exp_fine(T x, std::type_identity_t<T> lo) {
   const auto p = exp_argument(x, lo);
-  return scaled(exp_sum(1.0, p.r, p.lost).hi, p);
+  return scaled(exp_sum(T(1), p.r, p.lost).hi, p);
 }
 
 // e^x - 1 = 2^k (hi + lo); x clamped. From |k| = 53 (24) on, 1 - 2^-k has a rest of its own.
@@ -197,10 +238,6 @@ FACULA_SCALAR Pair<T> expm1_sum(const ExpArgument<T>& p, Pair<T> base) {
 template <class T>
 FACULA_SCALAR Pair<T> expm1_sum(const ExpArgument<T>& p) {
   return expm1_sum(p, two_sum(T(1), -power_of_two(-at_most(p.k, 100.0))));
-}
-template <class T>
-FACULA_SCALAR Pair<T> expm1_sum_of_negative(const ExpArgument<T>& p) {
-  return expm1_sum(p, fast_two_sum(-power_of_two(-p.k), T(1)));
 }
 
 // 1 / (1 + e^-x) with fma. Numerator and denominator are scaled alike, so that 2^k is one normal
@@ -230,48 +267,59 @@ FACULA_SCALAR T exp_coarse(T x) {
 #endif
 }
 
-// e^x. Bounds: float 0.55 (subnormal results 0.75; without fma 0.9), double 0.53.
+// e^x. Bounds: float 0.57 (subnormal results 0.75; without fma 0.9), double 0.55.
 template <class T>
 FACULA_SCALAR T exp(T x) {
 #if !defined(__FMA__)
   if constexpr (of_floats<T>) return exp_coarse(x);
 #endif
-  const auto p = detail::exp_argument(detail::clamp_exponent(x));
-  return detail::scaled(detail::exp_sum(T(1), p.r, p.lost).hi, p);
+  const auto p = detail::exp_split(detail::clamp_exponent(x));
+  // What the leading sums lose goes with the small terms; the rest of x is a factor 1 + rest.
+  const T first = T(1) + p.wide, square = p.wide * p.wide;
+  const T high = detail::multiply_add(square, T(0.5), first);
+  const T lost = detail::multiply_add(square, T(0.5), first - high) + (p.wide - (first - T(1)));
+  const T low = detail::multiply_add(square * p.wide, detail::exp_cubic(p.wide), lost);
+  return detail::scaled(high + detail::multiply_add(p.rest, high + low, low), p);
 }
 
-// 2^x. Bounds: float 0.57 (subnormal results 0.75; without fma 0.8), double 0.53.
+// 2^x. Bounds: float 0.6 (subnormal results 0.75; without fma 0.85), double 0.65.
 template <class T>
 FACULA_SCALAR T exp2(T x) {
   using L = lane_t<T>;
   constexpr L low = of_floats<T> ? L(-151) : L(-1076), high = of_floats<T> ? L(129) : L(1025);
+  constexpr L magic = detail::Ieee<T>::round_magic, ln2 = L(0.6931471805599453);
   const T bounded = between(x, low, high);
-  if constexpr (of_floats<T>) {
-    constexpr float magic = detail::Ieee<float>::round_magic;
-    const T shifted = bounded + magic, k = shifted - magic, f = bounded - k;
-    // The leading product's rounding is carried along, with the rest of ln 2.
-    const T s = detail::multiply_add(f, 0.6931472f, 1.0f);
-    const T lost = detail::multiply_add(f, 0.6931472f, T(1) - s);
-    const T q = detail::poly(f, -1.9046542e-09f, 0.2402265f, 0.055504117f, 0.009618077f,
-                             0.0013332234f, 0.0001545406f, 1.5671478e-05f);
-    const T y = s + detail::multiply_add(f, q, lost);
-    return detail::scaled(y, {f, lost, k, detail::to_bits(shifted) - detail::to_bits(T(magic))});
-  } else {
-    const auto p = detail::exp2_argument(bounded);
-    return detail::scaled(detail::exp_sum(T(1), p.r, p.lost).hi, p);
-  }
+  const T shifted = bounded + magic, k = shifted - magic, f = bounded - k;
+  // The leading product's rounding is carried along, with the rest of ln 2.
+  const T s = detail::multiply_add(f, ln2, L(1)), lost = detail::fma(f, ln2, T(1) - s);
+  T q;
+  if constexpr (of_floats<T>)
+    q = detail::poly(f, -1.9046542e-09f, 0.2402265f, 0.055504117f, 0.009618077f, 0.0013332234f,
+                     0.0001545406f, 1.5671478e-05f);
+  else
+    q = detail::poly(f, 2.3190468138462996e-17, 0.24022650695910122, 0.05550410866482072,
+                     0.009618129107596999, 0.0013333558146689242, 0.00015403530454071996,
+                     1.5252733543933069e-05, 1.3215436597927261e-06, 1.0178185804945827e-07,
+                     7.073582357572497e-09, 4.43614281290288e-10);
+  const T y = s + detail::multiply_add(f, q, lost);
+  const auto bits = detail::to_bits(shifted) - detail::to_bits(T(magic));
+  return detail::scaled(y, detail::ExpArgument<T>{f, lost, k, bits});
 }
 
-// e^x - 1, accurate near zero. Bounds: float 0.51, double 0.6.
+// e^x - 1, accurate near zero. Bounds: float 0.51, double 0.63.
 template <class T>
 FACULA_SCALAR T expm1(T x) {
-  const double bounded = detail::clamp_exponent(x < T(-40) ? T(-40) : x);
-  if constexpr (std::is_same_v<T, float>) {
-    return x == 0.0f ? x : static_cast<float>(detail::expm1_short(bounded));
+  using L = lane_t<T>;
+  const T bounded = between(x, L(-40), of_floats<T> ? L(89) : L(710));
+  T y;
+  if constexpr (of_floats<T>) {
+    y = by_doubles(bounded,
+                   [](auto v) __attribute__((always_inline)) { return detail::expm1_short(v); });
   } else {
     const auto p = detail::exp_argument(bounded);
-    return x == 0.0 ? x : detail::scale_bits(detail::expm1_sum(p).hi, p.bits);
+    y = detail::scaled(detail::expm1_sum(p).hi, p);
   }
+  return pick(x == T(0), x, y);
 }
 
 // 1 / (1 + e^-x), without overflow on either side. Bound: 2.0.
@@ -285,26 +333,25 @@ FACULA_SCALAR T sigmoid(T x) {
 #endif
 }
 
-// Bounds: float 0.51, double 0.65.
+// Bounds: float 0.62, double 0.68.
 template <class T>
 FACULA_SCALAR T tanh(T x) {
-  constexpr lane_t<T> flat = of_floats<T> ? 20 : 40;  // beyond half of it the result is 1
-  const T bounded = -at_most(T(2) * abs(x), flat);
-  if constexpr (of_floats<T>) {
-    const T y = by_doubles(bounded, [](auto twice) __attribute__((always_inline)) {
-      const auto t = detail::expm1_short(twice);
-      return quotient(t, t + decltype(t)(2.0));
-    });
-    return copysign(y, x);
-  }
-  const auto p = detail::exp_argument(bounded);
-  const auto sum = detail::expm1_sum_of_negative(p);
-  const T unit = detail::power_of_two(p.k), t = sum.hi * unit;
-  const auto den = detail::fast_two_sum(T(2), t);
-  const T inverse = T(1) / den.hi, q = t * inverse, t_lo = sum.lo * unit;
-  // What the quotient of the upper parts leaves, and the lower parts.
-  const T rest = detail::fma(-q, den.hi, t) + (t_lo - q * (den.lo + t_lo));
-  return copysign(q + rest * inverse, x);
+  constexpr lane_t<T> flat = of_floats<T> ? 10 : 20;  // beyond it the result is 1
+  const auto p = detail::exp_split_of_rest(T(-2) * at_most(abs(x), flat));
+  const T power = detail::power_of_bits<T>(p.bits), base = T(1) - power;
+  // n = 1 - e^-2|x| as a sum, and n / (2 - n).
+  const T high = detail::multiply_add(-power, p.wide, base);
+  const T square = p.wide * p.wide, half = T(-0.5) * power;
+  const T sum = detail::multiply_add(half, square, high);
+  const T lost = detail::multiply_add(-power, p.wide, base - high) +
+                 detail::multiply_add(half, square, high - sum);
+  const T square_lo = detail::fma(p.wide, p.wide, -square);
+  const T small = detail::multiply_add(square * p.wide, detail::exp_cubic(p.wide), p.rest);
+  const T low = detail::multiply_add(half, square_lo, detail::multiply_add(-power, small, lost));
+  const auto n = detail::fast_two_sum(sum, low);
+  const T inverse = T(1) / (T(2) - n.hi), q = n.hi * inverse;
+  const T left = detail::fma(q, n.hi, n.hi - T(2) * q) + detail::multiply_add(q, n.lo, n.lo);
+  return copysign(detail::multiply_add(left, inverse, q), x);
 }
 
 // Bounds: float 0.51, double 0.65.

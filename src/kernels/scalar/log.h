@@ -7,17 +7,18 @@ namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 namespace detail {
 
-// x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
+// x = 2^k (1 + f) for positive finite x.
 template <class T>
 struct LogParts {
   T k, f;
 };
 
+// 1 + f in [lowest, 2 lowest).
 template <class T>
-FACULA_SCALAR LogParts<T> log_parts(T x) {
+FACULA_SCALAR LogParts<T> log_parts_from(T lowest, T x) {
   using I = Ieee<T>;
   constexpr Bits<T> one = std::bit_cast<Bits<T>>(T(1));
-  constexpr Bits<T> root = std::bit_cast<Bits<T>>(T(0.70710678118654752));
+  const Bits<T> root = to_bits(lowest);
   constexpr Bits<T> mantissa = (Bits<T>{1} << I::mantissa_bits) - 1;
   const bool tiny = x < std::numeric_limits<T>::min();
   const Bits<T> b = to_bits(tiny ? x * I::tiny_scale : x) + (one - root);
@@ -28,24 +29,47 @@ FACULA_SCALAR LogParts<T> log_parts(T x) {
   return {tiny ? k - I::tiny_exponent : k, from_bits<T>((b & mantissa) + root) - T(1)};
 }
 
+// 1 + f in [sqrt(1/2), sqrt(2)): the smallest quotient f / (2 + f).
+template <class T>
+FACULA_SCALAR LogParts<T> log_parts(T x) {
+  return log_parts_from(T(0.70710678118654752), x);
+}
+// 1 + f in [3/4, 3/2), for which AVX-512 has an instruction.
+template <class T>
+FACULA_SCALAR LogParts<T> log_parts_of_powers(T x) {
+  return log_parts_from(T(0.75), x);
+}
+
 #if defined(FACULA_PACKS)
 template <class T, int U>
-FACULA_SCALAR LogParts<Pack<T, U>> log_parts(Pack<T, U> x) {
-  using P = Pack<T, U>;
-  const P k = P::each([&](int i) -> Register<T> {
+FACULA_SCALAR Pack<T, U> exponent(Pack<T, U> x) {
+  return Pack<T, U>::each([&](int i) -> Register<T> {
     if constexpr (std::is_same_v<T, float>)
       return _mm512_getexp_ps(x.v[i]);
     else
       return _mm512_getexp_pd(x.v[i]);
   });
-  const P m = P::each([&](int i) -> Register<T> {
+}
+template <_MM_MANTISSA_NORM_ENUM range, class T, int U>
+FACULA_SCALAR Pack<T, U> significand(Pack<T, U> x) {
+  return Pack<T, U>::each([&](int i) -> Register<T> {
     if constexpr (std::is_same_v<T, float>)
-      return _mm512_getmant_ps(x.v[i], _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+      return _mm512_getmant_ps(x.v[i], range, _MM_MANT_SIGN_src);
     else
-      return _mm512_getmant_pd(x.v[i], _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+      return _mm512_getmant_pd(x.v[i], range, _MM_MANT_SIGN_src);
   });
+}
+template <class T, int U>
+FACULA_SCALAR LogParts<Pack<T, U>> log_parts(Pack<T, U> x) {
+  using P = Pack<T, U>;
+  const P k = exponent(x), m = significand<_MM_MANT_NORM_1_2>(x);
   const auto above = m >= P(T(1.4142135623730951));
   return {pick(above, k + T(1), k), pick(above, m * T(0.5), m) - T(1)};
+}
+template <class T, int U>
+FACULA_SCALAR LogParts<Pack<T, U>> log_parts_of_powers(Pack<T, U> x) {
+  const auto m = significand<_MM_MANT_NORM_p75_1p5>(x);
+  return {exponent(x) - exponent(m), m - T(1)};
 }
 #endif
 
@@ -115,19 +139,38 @@ FACULA_SCALAR T log_core(T x, std::type_identity_t<T> correction) {
   return sum.hi + sum.lo;
 }
 
+// log(x) of floats by powers of f, which take less than a quotient and what it leaves.
+template <class T>
+  requires(of_floats<T>)
+FACULA_SCALAR T log_by_powers(T x) {
+  const auto [k, f] = log_parts_of_powers(x);
+  const T square = f * f, first = multiply_add(k, 0x1.62e3p-1f, f);  // whose product is exact
+  const T second = multiply_add(square, -0.5f, first);
+  const T lost =
+      (f - multiply_add(k, -0x1.62e3p-1f, first)) + multiply_add(square, -0.5f, first - second);
+  const T cubic = poly(f, 0.3333334f, -0.25000164f, 0.19999574f, -0.16655311f, 0.1427695f,
+                       -0.12728749f, 0.11695953f, -0.09102431f, 0.03757134f);
+  const T rest = multiply_add(square * f, cubic, multiply_add(k, 0x1.2fefa39ef3579p-17f, lost));
+  return second + rest;
+}
+
 // log(x) times a constant in two parts, plus k times another, for log2 and log10.
 struct LogBase {
   double factor, factor_rest, step, step_rest;  // 1 / log(base), and log(2) of it
 };
-template <class T>
-FACULA_SCALAR T log_of_base(T x, LogBase base) {
+template <LogBase base, class T>
+FACULA_SCALAR T log_of_base(T x) {
+  using L = lane_t<T>;
+  constexpr L factor = L(base.factor), step = L(base.step), step_rest = L(base.step_rest);
+  constexpr L factor_rest = L((base.factor - factor) + base.factor_rest);
   const auto [k, f] = log_parts(x);
   const auto l = log_near_one(f);
-  const T product = l.s * base.factor;
-  const T lost = multiply_add(l.s, base.factor_rest, fma(l.s, base.factor, -product));
-  const T rest = multiply_add(l.cube, l.tail, l.left * l.inverse);
-  const auto sum = fast_two_sum<T>(k * base.step, product);
-  return sum.hi + (sum.lo + multiply_add(rest, base.factor, multiply_add(k, base.step_rest, lost)));
+  const T product = l.s * T(factor), rest = multiply_add(l.cube, l.tail, l.left * l.inverse);
+  const T lost = multiply_add(l.s, factor_rest, fma(l.s, factor, -product));
+  T low = multiply_add(rest, factor, lost);
+  if constexpr (step_rest != 0) low = multiply_add(k, step_rest, low);
+  const auto sum = fast_two_sum(step == 1 ? k : k * T(step), product);
+  return sum.hi + (sum.lo + low);
 }
 
 // log(x) in double, good to 2^-37 of the result's size: enough for a float result.
@@ -176,39 +219,29 @@ FACULA_SCALAR Pair<double> softplus_sum(const ExpArgument<double>& p) {
 
 }  // namespace detail
 
-// Bounds: float 0.54, double 0.55.
+// Bounds: float 0.73, double 0.55.
 template <class T>
 FACULA_SCALAR T log(T x) {
-  return detail::log_special(x, detail::log_core(x, T(0)));
+  if constexpr (of_floats<T>)
+    return detail::log_special(x, detail::log_by_powers(x));
+  else
+    return detail::log_special(x, detail::log_core(x, T(0)));
 }
 
-// Bounds: float 0.51, double 0.56.
+// Bounds: float 0.6, double 0.56.
 template <class T>
 FACULA_SCALAR T log2(T x) {
-  if constexpr (of_floats<T>) {
-    const T y = by_doubles(x, [](auto v) __attribute__((always_inline)) {
-      return detail::log_short(v) * 1.4426950408889634;
-    });
-    return detail::log_special(x, y);
-  } else {
-    constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1.0, 0.0};
-    return detail::log_special(x, detail::log_of_base(x, two));
-  }
+  constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1.0, 0.0};
+  return detail::log_special(x, detail::log_of_base<two>(x));
 }
 
-// Bounds: float 0.51, double 0.56.
+// Bounds: float 0.6, double 0.56. The step has few bits, so that its product with k is exact.
 template <class T>
 FACULA_SCALAR T log10(T x) {
-  if constexpr (of_floats<T>) {
-    const T y = by_doubles(x, [](auto v) __attribute__((always_inline)) {
-      return detail::log_short(v) * 0.4342944819032518;
-    });
-    return detail::log_special(x, y);
-  } else {
-    constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f7800p-2,
-                                  0x1.fef311f12b358p-46};
-    return detail::log_special(x, detail::log_of_base(x, ten));
-  }
+  constexpr double step = of_floats<T> ? 0x1.344p-2 : 0x1.34413509f7800p-2;
+  constexpr double step_rest = of_floats<T> ? 0x1.3509f79fef312p-18 : 0x1.fef311f12b358p-46;
+  constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, step, step_rest};
+  return detail::log_special(x, detail::log_of_base<ten>(x));
 }
 
 // log(1 + x), accurate near zero. Bounds: float 0.6, double 0.55.

@@ -68,6 +68,10 @@ template <class T>
 FACULA_SCALAR T at_most(T x, std::type_identity_t<T> high) {
   return x > high ? high : x;
 }
+template <class T>
+FACULA_SCALAR T at_least(T x, std::type_identity_t<T> low) {
+  return x < low ? low : x;
+}
 
 }  // namespace FACULA_ISA
 }  // namespace facula::scalar::math
@@ -218,15 +222,18 @@ FACULA_SCALAR Pack<T, U> at_most(Pack<T, U> x, std::type_identity_t<Pack<T, U>> 
   });
 }
 template <class T, int U>
-FACULA_SCALAR Pack<T, U> between(Pack<T, U> x, std::type_identity_t<Pack<T, U>> low,
-                                 std::type_identity_t<Pack<T, U>> high) {
-  const auto above = Pack<T, U>::each([&](int i) -> Register<T> {
+FACULA_SCALAR Pack<T, U> at_least(Pack<T, U> x, std::type_identity_t<Pack<T, U>> low) {
+  return Pack<T, U>::each([&](int i) -> Register<T> {
     if constexpr (std::is_same_v<T, float>)
       return _mm512_max_ps(low.v[i], x.v[i]);
     else
       return _mm512_max_pd(low.v[i], x.v[i]);
   });
-  return at_most(above, high);
+}
+template <class T, int U>
+FACULA_SCALAR Pack<T, U> between(Pack<T, U> x, std::type_identity_t<Pack<T, U>> low,
+                                 std::type_identity_t<Pack<T, U>> high) {
+  return at_most(at_least(x, low), high);
 }
 template <class T, int U>
 FACULA_SCALAR Pack<T, U> sqrt(Pack<T, U> x) {

@@ -68,7 +68,7 @@ struct gelu_tanh_backward {
 // The quotients that follow round more than this does.
 template <class T>
 inline T near_exp(T x) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (math::of_floats<T>)
     return math::exp_coarse(x);
   else
     return math::exp(x);
@@ -77,6 +77,7 @@ inline T near_exp(T x) {
 struct silu {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 310;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return x / (T(1) + near_exp(-x));
@@ -86,6 +87,7 @@ struct silu {
 struct silu_backward {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 400;
+  static constexpr Packs packs{2, 2};
   template <class T>
   static T call(T grad, T x) {
     const T s = T(1) / (T(1) + near_exp(-x)), slope = s * (T(1) + x * (T(1) - s));

@@ -39,7 +39,8 @@ struct exp2 {
 
 struct expm1 {
   static constexpr unsigned dtypes = floating | complex;
-  static constexpr int cost = 450;
+  static constexpr int cost = 350;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::expm1(x);
@@ -49,7 +50,7 @@ struct expm1 {
 struct log {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 300;
-  static constexpr Packs packs{4, 2};
+  static constexpr Packs packs{2, 4};
   template <class T>
   static T call(T x) {
     return math::log(x);
@@ -58,8 +59,8 @@ struct log {
 
 struct log2 {
   static constexpr unsigned dtypes = floating | complex;
-  static constexpr int cost = 500;
-  static constexpr Packs packs{4, 2};
+  static constexpr int cost = 350;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::log2(x);
@@ -68,8 +69,8 @@ struct log2 {
 
 struct log10 {
   static constexpr unsigned dtypes = floating | complex;
-  static constexpr int cost = 500;
-  static constexpr Packs packs{4, 2};
+  static constexpr int cost = 350;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::log10(x);

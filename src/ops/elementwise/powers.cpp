@@ -8,7 +8,7 @@ namespace facula::scalar {
 struct pow {
   static constexpr unsigned dtypes = numbers;
   static constexpr int cost = 1000;
-  static constexpr Packs packs{2, 0};
+  static constexpr Packs packs{2, 2};
   template <class T>
   static T call(T a, T b) {
     if constexpr (std::is_integral_v<T>)
