@@ -247,8 +247,10 @@ FACULA_SCALAR T atan(T x) {
   using namespace detail;
   using L = lane_t<T>;
   using Table = AngleTable<L>;
+  constexpr auto first = static_cast<Bits<L>>(2 * (Ieee<L>::bias - 4));
+  const auto halves = to_bits(abs(x)) >> (Ieee<L>::mantissa_bits - 1);  // of octaves
+  const auto index = index_between(halves, first, first + 15);
   const T a = at_most(abs(x), L(0x1p60));
-  const auto index = to_bits(between(a, L(0x1p-4), L(15.5))) >> (Ieee<L>::mantissa_bits - 1);
   // atan(c) + atan(u), u = (a - c) / (1 + a c).
   const T c = entry_of(Table::tangent, index), num = a - c, den = multiply_add(a, c, L(1));
   const T u = num / den, z = u * u;

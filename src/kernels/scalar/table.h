@@ -12,7 +12,29 @@ template <class L, class B>
 FACULA_SCALAR L entry_of(const L (&table)[16], B index) {
   return table[index & B(15)];
 }
+// An index within [low, high]. Of integers, since a bound of floats is a branch to GCC, which then
+// looks up the entry of each bound beforehand and makes no vectors.
+template <class B>
+FACULA_SCALAR B index_between(B i, std::type_identity_t<B> low, std::type_identity_t<B> high) {
+  const B above = i < low ? low : i;
+  return above > high ? high : above;
+}
 #if defined(FACULA_PACKS)
+template <class B, int U>
+FACULA_SCALAR Pack<B, U> index_between(Pack<B, U> index, std::type_identity_t<B> low,
+                                       std::type_identity_t<B> high) {
+  return Pack<B, U>::each([&](int i) {
+    const auto v = reinterpret_cast<__m512i>(index.v[i]);
+    if constexpr (sizeof(B) == 4)
+      return reinterpret_cast<Register<B>>(
+          _mm512_min_epu32(_mm512_max_epu32(v, _mm512_set1_epi32(static_cast<int>(low))),
+                           _mm512_set1_epi32(static_cast<int>(high))));
+    else
+      return reinterpret_cast<Register<B>>(
+          _mm512_min_epu64(_mm512_max_epu64(v, _mm512_set1_epi64(static_cast<long long>(low))),
+                           _mm512_set1_epi64(static_cast<long long>(high))));
+  });
+}
 template <class L, class B, int U>
 FACULA_SCALAR Pack<L, U> entry_of(const L (&table)[16], Pack<B, U> index) {
   return Pack<L, U>::each([&](int i) -> Register<L> {
