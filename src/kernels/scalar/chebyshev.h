@@ -13,10 +13,11 @@ namespace detail {
 template <int k, int count>
 FACULA_SCALAR double clenshaw(const double (&series)[count], double twice, double b,
                               double before) {
+  // What does not wait for the step before is added up first.
   if constexpr (k == 0)
-    return series[0] + (0.5 * twice * b - before);
+    return multiply_add(0.5 * twice, b, series[0] - before);
   else
-    return clenshaw<k - 1>(series, twice, series[k] + (twice * b - before), b);
+    return clenshaw<k - 1>(series, twice, multiply_add(twice, b, series[k] - before), b);
 }
 
 // The sum at x of a series over [low, high], or of its first terms.
@@ -36,7 +37,7 @@ struct Powers {
 };
 template <int terms, int count>
 constexpr Powers<terms> powers_of(const double (&series)[count]) {
-  static_assert(terms >= 2 && terms <= count);
+  static_assert(terms > 2 && terms <= count);
   // In more digits, which the compiler has at no cost. The last two are Chebyshev polynomials.
   long double sum[terms] = {}, before[terms] = {1}, now[terms] = {0, 1};
   sum[0] = series[0];
@@ -69,8 +70,9 @@ template <const auto& series, int terms, class D>
 FACULA_SCALAR D chebyshev_by_powers(D x, double low, double high) {
   const D u = (x - 0.5 * (low + high)) * (2.0 / (high - low)), square = u * u;
   constexpr const Powers<terms>& powers = short_series<series, terms>;
-  return multiply_add(u, every_second<powers, terms, 1>(square),
-                      every_second<powers, terms, 0>(square));
+  // The first coefficient is added last: beside it the rest is often small.
+  const D odd = u * every_second<powers, terms, 1>(square);
+  return D(powers.of[0]) + multiply_add(square, every_second<powers, terms, 2>(square), odd);
 }
 
 }  // namespace detail

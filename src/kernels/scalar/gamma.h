@@ -67,17 +67,30 @@ FACULA_SCALAR_SLOW double digamma_value(double x) {
   return shift + (log(x) - 0.5 / x - z * tail);
 }
 
-// For positive floats: the asymptotic series at x + 8, less eight reciprocals, which in pairs are
-// (2 x + 7) / (u + c), u = x (x + 7).
-FACULA_SCALAR bool digamma_in_fast_range(float x) { return x > 1e-10f && x < 1e30f; }
-FACULA_SCALAR float digamma_short(float given) {
+// For positive numbers: the asymptotic series from 8 on, reached by taking off eight reciprocals,
+// which in pairs are (2 x + 7) / (u + c), u = x (x + 7).
+template <class T>
+FACULA_SCALAR bool digamma_in_fast_range(T x) {
+  return x > T(1e-10) && x < T(1e30);
+}
+FACULA_SCALAR double eight_reciprocals(double x) {
+  const double u = x * (x + 7.0), low = u * (u + 12.0), high = (u + 6.0) * (u + 10.0);
+  const double pairs = (2.0 * u + 12.0) * high + (2.0 * u + 16.0) * low;
+  return (2.0 * x + 7.0) * (pairs / (low * high));
+}
+FACULA_SCALAR float digamma_fast(float given) {
   const double x = given, z = x + 8.0, inverse = 1.0 / z, square = inverse * inverse;
   const double tail =
       poly(square, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760);
-  const double u = x * (x + 7.0), low = u * (u + 12.0), high = (u + 6.0) * (u + 10.0);
-  const double pairs = (2.0 * u + 12.0) * high + (2.0 * u + 16.0) * low;
-  const double shift = (2.0 * x + 7.0) * (pairs / (low * high));
-  return static_cast<float>((log(z) - 0.5 * inverse - square * tail) - shift);
+  return static_cast<float>((log(z) - 0.5 * inverse - square * tail) - eight_reciprocals(x));
+}
+FACULA_SCALAR double digamma_fast(double x) {
+  const bool small = x < 8.0;
+  const double z = small ? x + 8.0 : x, inverse = 1.0 / z, square = inverse * inverse;
+  const double tail = poly(square, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
+                           -691.0 / 32760, 1.0 / 12, -3617.0 / 8160, 43867.0 / 14364);
+  const double shift = small ? eight_reciprocals(x) : 0.0;
+  return (log(z) - shift) - multiply_add(square, tail, 0.5 * inverse);
 }
 
 FACULA_SCALAR_SLOW double trigamma_value(double x) {
@@ -147,7 +160,7 @@ FACULA_SCALAR_SLOW double zeta_value(double s, double q) {
 template <class T>
 FACULA_SCALAR double zeta_power(double w, double s) {
   if constexpr (std::is_same_v<T, float>)
-    return exp(-s * log(w));
+    return exp_short(between(-s * log_short(w), -200.0, 200.0));
   else
     return pow_magnitude(w, -s);
 }
@@ -195,6 +208,73 @@ FACULA_SCALAR_SLOW double log1p_less(double u) {
     if (abs(term) < 1e-18 * abs(sum)) break;
   }
   return sum;
+}
+
+// log(x^a e^-x / gamma(a + 9)) as a sum: Stirling's series at a + 9.
+FACULA_SCALAR Pair<double> log_gamma_density(double a, double x) {
+  const auto z = two_sum(a, 9.0), of_x = log_precise(x), of_z = log_precise(z.hi);
+  const double inverse = 1.0 / z.hi, square = inverse * inverse, power = z.hi - 0.5;
+  const double tail = inverse * poly(square, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680,
+                                     1.0 / 1188, -691.0 / 360360, 1.0 / 156);
+  constexpr double root = 0.9189385332046727, root_rest = -3.878e-17;  // log(2 pi) / 2
+  const auto up = two_prod(a, of_x.hi), down = two_prod(power, of_z.hi);
+  const auto powers = two_sum(up.hi, -down.hi), rest = two_sum(z.hi, -x);
+  const auto both = two_sum(powers.hi, rest.hi), sum = two_sum(both.hi, -root);
+  const double of_powers = (up.lo - down.lo) + (a * of_x.lo - power * of_z.lo);
+  const double of_sums = (powers.lo + rest.lo) + (both.lo + sum.lo);
+  const double lo = (of_powers + of_sums) + (z.lo * (0.5 * inverse - of_z.hi) - root_rest) - tail;
+  return fast_two_sum(sum.hi, lo);
+}
+// x^a e^-x / gamma(a + 9), as good as a result of type T needs.
+template <class T>
+FACULA_SCALAR double gamma_density(double a, double x) {
+  if constexpr (std::is_same_v<T, float>) {
+    const double z = a + 9.0, inverse = 1.0 / z, square = inverse * inverse;
+    const double tail = inverse * poly(square, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680);
+    const double log_gamma = (z - 0.5) * log_short(z) - z + (0.9189385332046727 + tail);
+    return exp_short(a * log_short(x) - x - log_gamma);
+  } else {
+    const auto l = log_gamma_density(a, x);
+    return exp_fine(l.hi, l.lo);
+  }
+}
+
+// Arguments for which a few terms of the lower function's series do, of a tested block at least.
+template <class T>
+FACULA_SCALAR bool igamma_in_fast_range(T a, T x) {
+  return a > T(0) && a <= T(64) && x >= T(1e-3) && x <= T(10);
+}
+struct GammaSum {
+  double num, den;
+};
+// The sum of x^n / ((a + k + 1) ... (a + n)) from n = k on as a quotient, from the last term of
+// `terms` on: with one division, and the roundings of products in both of its sides.
+template <int k, int terms>
+FACULA_SCALAR GammaSum gamma_sum(double a, double x) {
+  if constexpr (k == terms) {
+    return {1.0, 1.0};
+  } else {
+    const auto rest = gamma_sum<k + 1, terms>(a, x);
+    const double den = rest.den * (a + (k + 1));
+    return {multiply_add(x, rest.num, den), den};
+  }
+}
+// Nine factors of the first denominators are those of gamma(a + 9) too.
+template <int k>
+FACULA_SCALAR double gamma_head(double a, double x, GammaSum rest) {
+  if constexpr (k == 0) {
+    return rest.num;
+  } else {
+    const double den = rest.den * (a + k);
+    return gamma_head<k - 1>(a, x, {multiply_add(x, rest.num, den), den});
+  }
+}
+template <class T>
+FACULA_SCALAR double igamma_fast(double a, double x) {
+  constexpr int terms = std::is_same_v<T, float> ? 38 : 49;
+  const auto rest = gamma_sum<8, terms>(a, x);
+  const double value = gamma_density<T>(a, x) * (gamma_head<8>(a, x, rest) / rest.den);
+  return value > 1.0 ? 1.0 : value;
 }
 
 // Where sums end for a result of type T, which are doubles in between.
@@ -312,8 +392,7 @@ FACULA_SCALAR T lgamma(T x) {
 }
 template <class T>
 FACULA_SCALAR T digamma(T x) {
-  if constexpr (std::is_same_v<T, float>)
-    if (detail::digamma_in_fast_range(x)) return detail::digamma_short(x);
+  if (detail::digamma_in_fast_range(x)) return detail::digamma_fast(x);
   return static_cast<T>(detail::digamma_value(x));
 }
 template <class T>
@@ -333,6 +412,7 @@ FACULA_SCALAR T zeta(T s, T q) {
 // The regularised lower and upper incomplete gamma functions.
 template <class T>
 FACULA_SCALAR T igamma(T a, T x) {
+  if (detail::igamma_in_fast_range(a, x)) return static_cast<T>(detail::igamma_fast<T>(a, x));
   return static_cast<T>(detail::igamma_value<T>(a, x));
 }
 template <class T>

@@ -17,24 +17,14 @@ constexpr double root_half = 0.7071067811865476, root_pi = 1.772453850905516;
 
 // e^(x^2) erfc(x) of a large x by its asymptotic series; half = 1 / (2 x^2).
 FACULA_SCALAR double erfcx_far(double x, double half) {
-  return (1.0 - half * (1.0 - 3.0 * half * (1.0 - 5.0 * half * (1.0 - 7.0 * half)))) /
-         (x * root_pi);
+  const double sum = poly(half, 1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0, -135135.0);
+  return sum / (x * root_pi);
 }
 
-FACULA_SCALAR_SLOW double erfcx_value(double x) {
-  if (is_nan(x)) return x;
-  if (x < -26.7) return infinity<double>;
-  const double square = x * x;
-  if (x < 0.5) {
-    const auto p = two_prod(x, x);
-    const double e = exp_fine(p.hi, p.lo);
-    return x < -6.0 ? 2.0 * e : e * erfc(x);
-  }
-  if (x <= 28.0) {
-    const auto y = erfcx_middle(x);
-    return y.hi + y.lo;
-  }
-  return erfcx_far(x, 0.5 / square);
+// erfc(x) for |x| < 1/2.
+FACULA_SCALAR Pair<double> erfc_near_zero(double x) {
+  const auto less = fast_two_sum(1.0, -x);
+  return fast_two_sum(less.hi, less.lo - x * erf_tail(x * x));
 }
 
 // |erfinv(x)| where w = -log(1 - x^2) is at least 5 (M. Giles, "Approximating the erfinv function",
@@ -97,6 +87,28 @@ FACULA_SCALAR double erfcx_for(double x) {
   const auto y = erfcx_middle(x);
   return y.hi + y.lo;
 }
+// Beside zero e^(x^2) erfc(x), on either side of it the series or, for the mirrored argument, what
+// is left of 2 e^(x^2). All of them are computed and one is taken: loops become vectors.
+template <class T>
+FACULA_SCALAR double erfcx_value(double x) {
+  constexpr double end = erfcx_end<T>;
+  const double a = abs(x), grown = x < -26.7 ? -26.7 : (x > 0.5 ? 0.5 : x);
+  const bool near = a < 0.5;
+  const double small = near ? x : 0.0, bounded = a > 0.5 ? (a < end ? a : end) : 0.5;
+  const double far = erfcx_far(a, 0.5 / (a * a)), size = a > end ? far : erfcx_for<T>(bounded);
+  double power, middle;
+  if constexpr (std::is_same_v<T, float>) {
+    power = exp_short(between(grown * grown, 0.0, 200.0));
+    middle = power * (1.0 - erf_small(small));
+  } else {
+    const auto square = two_prod(grown, grown);
+    power = exp_fine(square.hi, square.lo);
+    const auto beside = erfc_near_zero(small);
+    middle = multiply_add(power, beside.hi, power * beside.lo);
+  }
+  const double y = x < 0.0 ? 2.0 * power - size : size;
+  return is_nan(x) ? x : (near ? middle : y);
+}
 // Below -1 log(erfcx(-t) / 2) - t^2, above it log(1 - erfc(t) / 2), t = x / sqrt(2): both
 // arguments are computed and one logarithm is taken, so that loops become vectors.
 template <class T>
@@ -114,7 +126,7 @@ FACULA_SCALAR double log_ndtr_value(double x) {
 
 template <class T>
 FACULA_SCALAR T erfcx(T x) {
-  return static_cast<T>(detail::erfcx_value(x));
+  return static_cast<T>(detail::erfcx_value<T>(x));
 }
 template <class T>
 FACULA_SCALAR T erfinv(T x) {

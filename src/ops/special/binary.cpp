@@ -27,10 +27,18 @@ struct xlog1py {
 
 struct igamma {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 40000;
+  static constexpr int cost = 3300;
   template <class T>
   static T call(T a, T x) {
     return math::igamma(a, x);
+  }
+  template <class T>
+  static bool in_fast_range(T a, T x) {
+    return math::detail::igamma_in_fast_range(a, x);
+  }
+  template <class T>
+  static T fast_path(T a, T x) {
+    return static_cast<T>(math::detail::igamma_fast<T>(a, x));
   }
 };
 
@@ -45,7 +53,7 @@ struct igammac {
 
 struct zeta {
   static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 20000;
+  static constexpr int cost = 13000;
   template <class T>
   static T call(T s, T q) {
     return math::zeta(s, q);

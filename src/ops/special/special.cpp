@@ -55,13 +55,19 @@ struct lgamma {
 
 struct digamma {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 4000;
+  static constexpr int cost = 1100;
   template <class T>
   static T call(T x) {
     return math::digamma(x);
   }
-  static bool in_fast_range(float x) { return math::detail::digamma_in_fast_range(x); }
-  static float fast_path(float x) { return math::detail::digamma_short(x); }
+  template <class T>
+  static bool in_fast_range(T x) {
+    return math::detail::digamma_in_fast_range(x);
+  }
+  template <class T>
+  static T fast_path(T x) {
+    return math::detail::digamma_fast(x);
+  }
 };
 
 struct i0 {
@@ -102,7 +108,7 @@ struct i1e {
 
 struct erfcx {
   static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 2000;
+  static constexpr int cost = 1400;
   template <class T>
   static T call(T x) {
     return math::erfcx(x);
@@ -231,10 +237,18 @@ struct spherical_bessel_j0 {
 
 struct airy_ai {
   static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 8000;
+  static constexpr int cost = 2300;
   template <class T>
   static T call(T x) {
     return math::airy_ai(x);
+  }
+  template <class T>
+  static bool in_fast_range(T x) {
+    return math::detail::airy_in_fast_range(x);
+  }
+  template <class T>
+  static T fast_path(T x) {
+    return static_cast<T>(math::detail::airy_fast<T>(x));
   }
 };
 
