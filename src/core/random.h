@@ -97,6 +97,8 @@ class Generator : public RefCounted {
     const uint64_t high = engine_.next();
     return high << 32 | engine_.next();
   }
+  // For draws that make words before they know how many they take.
+  Mt19937& engine() { return engine_; }
   void fill32(uint32_t* out, int64_t n, const TwisterLoops& loops = baseline_twister) {
     engine_.fill(out, n, loops);
   }

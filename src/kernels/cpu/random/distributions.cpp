@@ -107,6 +107,10 @@ T truncate(double x) {
 
 }  // namespace
 
+NormalPair normal_pair(double u1, double u2) {
+  const double radius = std::sqrt(-2.0 * std::log1p(-u2)), theta = two_pi * u1;
+  return {radius * std::cos(theta), radius * std::sin(theta)};
+}
 double next_normal(Generator& g) {
   if (g.next_double_normal) {
     const double cached = *g.next_double_normal;
@@ -114,9 +118,9 @@ double next_normal(Generator& g) {
     return cached;
   }
   const double u1 = next_unit(g), u2 = next_unit(g);
-  const double radius = std::sqrt(-2.0 * std::log1p(-u2)), theta = two_pi * u1;
-  g.next_double_normal = radius * std::sin(theta);
-  return radius * std::cos(theta);
+  const NormalPair pair = normal_pair(u1, u2);
+  g.next_double_normal = pair.second;
+  return pair.first;
 }
 
 // Rounding may reach the excluded end `to`; PyTorch then gives `from`.

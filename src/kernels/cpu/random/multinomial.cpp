@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "kernels/cpu/random/distributions.h"
-#include "kernels/cpu/random/stream.h"
+#include "kernels/cpu/random/units_ahead.h"
 
 namespace facula::dist {
 
@@ -47,6 +47,21 @@ void cumulate(const Weights<T>& w, int64_t row, std::vector<Sum<T>>& cumulative)
     cumulative[i] = sum / total;
   }
   cumulative[w.n - 1] = 1;
+}
+
+// How many of the numbers, which rise, are below u. Few of them are all compared, since the
+// branches of a search are a guess each.
+template <class S>
+int64_t slot_of(const std::vector<S>& rising, double u) {
+  constexpr size_t few = 64;
+  const auto is_below = [](S c, double x) { return c < x; };
+  if (rising.size() > few)
+    return std::lower_bound(rising.begin(), rising.end(), u, is_below) - rising.begin();
+  S limit = static_cast<S>(u);  // c < u is c < limit, where limit is not rounded down
+  if (limit < u) limit = std::nextafter(limit, S(2));
+  int32_t below = 0;
+  for (const S c : rising) below += c < limit;
+  return below;
 }
 
 template <class S>
@@ -99,15 +114,11 @@ void multinomial_with_replacement(Generator& g, int64_t* out, const Weights<T>& 
   if (k == 1) return multinomial_without_replacement(g, out, w, k);
   const std::lock_guard lock(g.mutex());
   std::vector<Sum<T>> cumulative(w.n);
+  UnitsAhead units(g, w.rows * k);
   for (int64_t row = 0; row < w.rows; ++row) {
     cumulate(w, row, cumulative);
-    pause_draw(g);
-    for_each_draw(g, k, [&](int64_t) {
-      const double u = next_unit(g);
-      const auto slot = std::lower_bound(cumulative.begin(), cumulative.end(), u,
-                                         [](Sum<T> c, double x) { return c < x; });
-      *out++ = slot - cumulative.begin();
-    });
+    units.pause();
+    for_each_draw(units, k, [&](int64_t) { *out++ = slot_of(cumulative, units.unit()); });
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "kernels/cpu/random/distributions.h"
-#include "kernels/cpu/random/stream.h"
+#include "kernels/cpu/random/units_ahead.h"
 
 namespace facula::dist {
 
@@ -20,23 +20,23 @@ double log_factorial(double x) {
 double as_count(double k) { return k < 0x1p63 ? k : -0x1p63; }
 
 // Counts how many uniforms can be multiplied before the product falls to exp(-rate).
-double poisson_by_product(Generator& g, double rate) {
+double poisson_by_product(UnitsAhead& units, double rate) {
   const double limit = std::exp(-rate);
-  double product = next_unit(g), count = 0;
-  for (; product > limit; product *= next_unit(g)) ++count;
+  double product = units.unit(), count = 0;
+  for (; product > limit; product *= units.unit()) ++count;
   return count;
 }
 
 // Hoermann's transformed rejection (PTRS, 1993), for rates from 10 on.
-double poisson_by_rejection(Generator& g, double rate) {
+double poisson_by_rejection(UnitsAhead& units, double rate) {
   const double log_rate = std::log(rate);
   const double b = 0.931 + 2.53 * std::sqrt(rate);
   const double a = -0.059 + 0.02483 * b;
   const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
   const double v_r = 0.9277 - 3.6224 / (b - 2);
   while (true) {
-    const double u = next_unit(g) - 0.5;
-    const double v = next_unit(g);
+    const double u = units.unit() - 0.5;
+    const double v = units.unit();
     const double us = 0.5 - std::fabs(u);
     const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
     if (us >= 0.07 && v <= v_r) return as_count(k);
@@ -46,10 +46,10 @@ double poisson_by_rejection(Generator& g, double rate) {
   }
 }
 
-double poisson_count(Generator& g, double rate) {
+double poisson_count(UnitsAhead& units, double rate) {
   check(rate >= 0, "poisson(): invalid Poisson rate: expected a rate >= 0; got ", rate);
   if (rate == 0) return 0;
-  return rate < 10 ? poisson_by_product(g, rate) : poisson_by_rejection(g, rate);
+  return rate < 10 ? poisson_by_product(units, rate) : poisson_by_rejection(units, rate);
 }
 
 // The error of Stirling's formula for log(k!).
@@ -65,12 +65,12 @@ double stirling_tail(double k) {
 
 // Adds up geometric waiting times until they exceed the number of trials.
 template <class T>
-T binomial_by_waiting(Generator& g, T count, T p) {
+T binomial_by_waiting(UnitsAhead& units, T count, T p) {
   const double log_miss = std::log1p(-p);
   double waited = 0;
   T hits = 0;
   while (true) {
-    waited += std::ceil(std::log(next_unit(g)) / log_miss);
+    waited += std::ceil(std::log(units.unit()) / log_miss);
     if (waited > count) return hits;
     hits += 1;
   }
@@ -78,7 +78,7 @@ T binomial_by_waiting(Generator& g, T count, T p) {
 
 // Hoermann's BTRS (1993), for count * p from 10 on. The first products are in T, as in PyTorch.
 template <class T>
-T binomial_by_rejection(Generator& g, T count, T p) {
+T binomial_by_rejection(UnitsAhead& units, T count, T p) {
   const double deviation = std::sqrt(count * p * (1 - p));
   const double b = 1.15 + 2.53 * deviation;
   const double a = -0.0873 + 0.0248 * b + 0.01 * p;
@@ -88,8 +88,8 @@ T binomial_by_rejection(Generator& g, T count, T p) {
   const double alpha = (2.83 + 5.1 / b) * deviation;
   const double m = std::floor((count + 1) * p);
   while (true) {
-    const double u = next_unit(g) - 0.5;
-    double v = next_unit(g);
+    const double u = units.unit() - 0.5;
+    double v = units.unit();
     const double us = 0.5 - std::fabs(u);
     const T k = static_cast<T>(std::floor((2 * a / us + b) * u + c));
     if (k < 0 || k > count) continue;
@@ -104,40 +104,44 @@ T binomial_by_rejection(Generator& g, T count, T p) {
 }
 
 template <class T>
-T binomial_likely_miss(Generator& g, T count, T p) {
-  return count * p >= 10 ? binomial_by_rejection(g, count, p) : binomial_by_waiting(g, count, p);
+T binomial_likely_miss(UnitsAhead& units, T count, T p) {
+  return count * p >= 10 ? binomial_by_rejection(units, count, p)
+                         : binomial_by_waiting(units, count, p);
 }
 
 template <class T>
-T binomial_count(Generator& g, T count, T p) {
+T binomial_count(UnitsAhead& units, T count, T p) {
   if (count <= 0 || p <= 0) return 0;
   if (p >= 1) return count;
   if (std::isnan(p) || std::isnan(count)) return std::numeric_limits<T>::quiet_NaN();
-  if (p <= T(0.5)) return binomial_likely_miss(g, count, p);
-  return count - binomial_likely_miss(g, count, static_cast<T>(1.0 - p));
+  if (p <= T(0.5)) return binomial_likely_miss(units, count, p);
+  return count - binomial_likely_miss(units, count, static_cast<T>(1.0 - p));
 }
 
 // Marsaglia and Tsang (2000); shapes below one are raised by one and scaled back by u^(1/alpha).
 template <class T>
-T gamma_sample(Generator& g, T alpha) {
+T gamma_sample(UnitsAhead& units, T alpha) {
   if (alpha == 0) return 0;
   double scale = 1;
   if (alpha < 1) {
-    scale = std::pow(1 - next_unit(g), static_cast<double>(T(1) / alpha));
+    scale = std::pow(1 - units.unit(), static_cast<double>(T(1) / alpha));
     alpha += 1;
   }
   const double d = alpha - T(1.0f / 3.0f);
   if (!(d > 0)) return std::numeric_limits<T>::quiet_NaN();  // the loop would not end
   const double c = 1 / std::sqrt(9 * d);
   while (true) {
-    double x = next_normal(g), y = 1 + c * x;
-    for (; y <= 0; y = 1 + c * x) x = next_normal(g);
-    const double v = y * y * y, u = 1 - next_unit(g), square = x * x;
+    double x = units.normal(), y = 1 + c * x;
+    for (; y <= 0; y = 1 + c * x) x = units.normal();
+    const double v = y * y * y, u = 1 - units.unit(), square = x * x;
     if (u < 1 - 0.0331f * square * square) return static_cast<T>(scale * d * v);
     if (std::log(u) < 0.5 * square + d * (1 - v + std::log(v)))
       return static_cast<T>(scale * d * v);
   }
 }
+
+template <class T>
+constexpr Normals normals_for = std::is_same_v<T, double> ? Normals::exact : Normals::rounded_later;
 
 double pairwise_sum(const double* x, int64_t n) {
   if (n <= 4) {
@@ -149,13 +153,14 @@ double pairwise_sum(const double* x, int64_t n) {
 }
 
 template <class T>
-void dirichlet_row(Generator& g, T* out, const T* alpha, int64_t n, std::vector<double>& gammas) {
+void dirichlet_row(UnitsAhead& units, T* out, const T* alpha, int64_t n,
+                   std::vector<double>& gammas) {
   constexpr T smallest = std::numeric_limits<T>::min();
   const T largest = std::nextafter(T(1), T(0));
-  pause_draw(g);
-  for_each_draw(g, n, [&](int64_t i) {
+  units.pause();
+  for_each_draw(units, n, [&](int64_t i) {
     gammas[i] = std::max(std::numeric_limits<double>::min(),
-                         gamma_sample(g, static_cast<double>(alpha[i])));
+                         gamma_sample(units, static_cast<double>(alpha[i])));
   });
   const double sum = pairwise_sum(gammas.data(), n);
   for (int64_t i = 0; i < n; ++i)
@@ -167,23 +172,26 @@ void dirichlet_row(Generator& g, T* out, const T* alpha, int64_t n, std::vector<
 template <class T>
 void poisson(Generator& g, T* out, const T* rate, int64_t n) {
   const std::lock_guard lock(g.mutex());
-  for_each_draw(g, n, [&](int64_t i) {
-    out[i] = static_cast<T>(poisson_count(g, static_cast<double>(rate[i])));
+  UnitsAhead units(g, n);
+  for_each_draw(units, n, [&](int64_t i) {
+    out[i] = static_cast<T>(poisson_count(units, static_cast<double>(rate[i])));
   });
 }
 
 template <class T>
 void binomial(Generator& g, T* out, const T* count, const T* p, int64_t n) {
   const std::lock_guard lock(g.mutex());
-  for_each_draw(g, n, [&](int64_t i) { out[i] = binomial_count(g, count[i], p[i]); });
+  UnitsAhead units(g, n);
+  for_each_draw(units, n, [&](int64_t i) { out[i] = binomial_count(units, count[i], p[i]); });
 }
 
 template <class T>
 void standard_gamma(Generator& g, T* out, const T* alpha, int64_t n) {
   const std::lock_guard lock(g.mutex());
   constexpr T smallest = std::numeric_limits<T>::min();
-  for_each_draw(g, n, [&](int64_t i) {
-    const T sample = gamma_sample(g, alpha[i]);
+  UnitsAhead units(g, n, normals_for<T>);
+  for_each_draw(units, n, [&](int64_t i) {
+    const T sample = gamma_sample(units, alpha[i]);
     out[i] = sample < smallest ? smallest : sample;
   });
 }
@@ -192,8 +200,9 @@ template <class T>
 void dirichlet(Generator& g, T* out, const T* alpha, int64_t rows, int64_t n) {
   const std::lock_guard lock(g.mutex());
   std::vector<double> gammas(n);
+  UnitsAhead units(g, rows * n, normals_for<T>);
   for (int64_t row = 0; row < rows; ++row)
-    dirichlet_row(g, out + row * n, alpha + row * n, n, gammas);
+    dirichlet_row(units, out + row * n, alpha + row * n, n, gammas);
 }
 
 template void poisson<float>(Generator&, float*, const float*, int64_t);

@@ -81,6 +81,21 @@ void temper_words(const uint32_t* state, int64_t n, uint32_t* out) {
   twister::temper_all(state, n, out);
 }
 
+void unit_row(const uint32_t* words, int64_t n, double* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = dist::unit_double(dist::pair_at(words, i));
+}
+
+void normal_pairs(const double* units, int64_t n, double* cosines, double* sines) {
+  namespace math = scalar::math;
+  constexpr double two_pi = 2 * std::numbers::pi;
+  for (int64_t i = 0; i < n; ++i) {
+    const double radius = math::sqrt(-2.0 * math::log1p(-units[i + 1]));
+    const auto turn = math::detail::reduce_fast<double>(two_pi * units[i]);
+    cosines[i] = radius * math::detail::sin_reduced<double>(turn, 1);
+    sines[i] = radius * math::detail::sin_reduced<double>(turn);
+  }
+}
+
 void uniform_row(const uint32_t* words, int64_t n, UniformRange range, float* out) {
   const auto [from, width, to] = range;
   const auto fill = [=](auto&& stretch) {

@@ -90,6 +90,11 @@ void for_each_unit(Generator& g, int64_t n, F f) {
 
 inline double next_unit(Generator& g) { return unit_double(g.next64()); }
 
+// The two normals that the method of Box and Muller makes of two uniforms.
+struct NormalPair {
+  double first, second;
+};
+NormalPair normal_pair(double u1, double u2);
 // One standard normal; every second one comes from the generator's cache.
 double next_normal(Generator& g);
 
