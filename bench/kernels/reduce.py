@@ -26,6 +26,9 @@ def reductions():
                 table.add(f"{name} {where}", [spec], reduce(name, dim), full=name == "amax")
     table.add("sum small", [In((16 * K,))], reduce("sum", None))
     table.add("sum short rows", [In((64 * K, 16))], reduce("sum", 1))
+    for width, dtype in ((40, "float32"), (16, "int64"), (40, "int64")):
+        spec = In((64 * K, width), dtype, low=0, high=9)
+        table.add("sum short rows", [spec], reduce("sum", 1), full=True)
     table.add("max short rows", [In((64 * K, 10))], reduce("argmax", 1))
     table.add("sum few columns", [In((256 * K, 3))], reduce("sum", 0))
     table.add("sum middle", [In((64, 128, 128))], reduce("sum", 1))

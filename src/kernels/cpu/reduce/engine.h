@@ -18,6 +18,7 @@
 #include "kernels/cpu/loop/copy_transposed.h"
 #include "kernels/cpu/loop/scratch.h"
 #include "kernels/cpu/reduce/plan.h"
+#include "kernels/cpu/reduce/row_groups.h"
 #include "kernels/cpu/simd/accumulate.h"
 #include "kernels/cpu/simd/isa.h"
 
@@ -109,6 +110,9 @@ class Cascade {
  public:
   using Acc = typename Op::Acc;
   using In = typename Op::In;
+  // Integers lose no digits: where their sums are not narrow ones, blocks are longer.
+  static constexpr int64_t block =
+      std::is_integral_v<Acc> && !requires { typename Op::Narrow; } ? 16 * block_rows : block_rows;
 
   // room: (2 + levels(rows)) * width accumulators
   Cascade(const Op& op, Acc* room, int width)
@@ -116,33 +120,33 @@ class Cascade {
     clear();
   }
   static int64_t levels(int64_t rows) {
-    return std::bit_width(static_cast<uint64_t>(rows / block_rows + 1)) + 1;
+    return std::bit_width(static_cast<uint64_t>(rows / block + 1)) + 1;
   }
 
   // Adds rows of `width` elements.
   void add(const In* x, int64_t step, int64_t rows, int64_t column, const Acc* center) {
     while (rows > 0) {
-      const int64_t n = rows < block_rows - rows_ ? rows : block_rows - rows_;
+      const int64_t n = rows < block - rows_ ? rows : block - rows_;
       if (column == 1)
         add_rows(op_, acc_, x, step, n, width_, center);
       else
         add_apart(op_, acc_, x, step, n, width_, column, center);
       rows -= n;
       x += n * step;
-      if ((rows_ += n) == block_rows) push();
+      if ((rows_ += n) == block) push();
     }
   }
   // Adds dense rows of all lanes, prefetching `ahead` elements further on.
   template <int lanes>
   void add_dense(const In* x, int64_t rows, int64_t ahead, Acc center) {
     // Short lines stay whole: a block may end before it is full.
-    if (rows_ > 0 && rows_ + rows > block_rows) push();
+    if (rows_ > 0 && rows_ + rows > block) push();
     while (rows > 0) {
-      const int64_t n = rows < block_rows - rows_ ? rows : block_rows - rows_;
+      const int64_t n = rows < block - rows_ ? rows : block - rows_;
       add_lanes<Op, lanes>(op_, acc_, x, n, ahead, center);
       rows -= n;
       x += n * lanes;
-      if ((rows_ += n) == block_rows) push();
+      if ((rows_ += n) == block) push();
     }
   }
   // Adds the elements that are left of a row, fewer than `width`.
@@ -240,15 +244,6 @@ template <class Op, int lanes>
   }
 }
 
-// Brings all lanes into the first, halves onto halves, by loops that become vectors.
-template <int width, class Op>
-[[gnu::always_inline]] inline void fold_lanes(const Op& op, typename Op::Acc* acc) {
-  typename Op::Acc next[width];
-  for (int i = 0; i < width; ++i) next[i] = op.combine(acc[i], acc[i + width]);
-  for (int i = 0; i < width; ++i) acc[i] = next[i];
-  if constexpr (width > 1) fold_lanes<width / 2>(op, acc);
-}
-
 // Such a row, without a cascade: a fixed number of lanes stays in registers. Long
 // rows take two sets of them in turns, so that one sum need not wait for the one before.
 template <class Op>
@@ -325,11 +320,21 @@ void add_transposed(Cascade<Op>& sums, const typename Op::In* x, int64_t rows, i
   }
 }
 
+// Whether columns are short rows of memory that go one by one.
+template <class Op>
+bool are_row_groups(const ReducePlan& p) {
+  return p.reduced.size() == 1 && p.parts == 1 && p.reduced_in[0] == 1 && p.width_in != 1 &&
+         p.count >= group_lanes<Op> && p.count <= short_rows;
+}
+
 // Columns, a few rows of them as one where the plan says so.
 template <class Op>
 void run_columns(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns,
                  int64_t part, const typename Op::Acc* center, typename Op::Acc* room,
                  typename Op::Acc* to) {
+  if constexpr (groups_rows<Op>)
+    if (are_row_groups<Op>(p))
+      return reduce_rows(op, x, p.width_in, p.count, columns, prefetch_distance, to);
   const int64_t inner = p.reduced_in.back(), wide = columns * p.folded;
   const bool transposed = is_transposed<Op>(p, columns);
   typename Op::Acc centers[Op::centered ? ReducePlan::widest : 1];
