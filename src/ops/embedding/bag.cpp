@@ -119,7 +119,7 @@ void embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
                 const Tensor& chosen) {
   const BagMode mode = mode_of(mode_number);
   const cpu::Bags bags = bags_of(indices, offsets, include_last, padding);
-  cpu::fill(chosen, 0);
+  if (mode == BagMode::Max) cpu::fill(chosen, 0);
   cpu::embedding_bags(weight, bags, mode, scales, {out, bag_numbers, sizes, chosen});
   if (mode != BagMode::Max) cpu::copy(chosen, sizes);
 }

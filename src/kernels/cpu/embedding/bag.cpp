@@ -64,6 +64,8 @@ void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const 
   const int64_t rows = table.size(0), width = table.size(1), count = bags.count();
   const int64_t total = bags.numbers.numel();
   if (count == 0) return check_rows(bags, rows);
+  // Tasks of some microseconds: rows at their beginning were asked for by nobody.
+  constexpr int64_t task_elements = 131072;
   const int64_t elements = std::max<int64_t>((total / count + 1) * width, 1);
   const int64_t* starts = bags.starts.data();
   dispatch<FloatingTypes>(table.dtype(), "embedding_bag", [&]<class T>(Type<T>) {
@@ -71,14 +73,15 @@ void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const 
                               factors.defined() ? factors.data<T>() : nullptr, starts, count,
                               bags.padding, mode == BagMode::Mean},
                              mode};
-    parallel_for(count, std::max<int64_t>(1, 32768 / elements), [&](int64_t begin, int64_t end) {
-      int64_t* bag_of = results.bag_numbers.data<int64_t>();
-      for (int64_t b = begin; b < end && results.bag_numbers.numel() > 0; ++b)
-        std::fill(bag_of + starts[b], bag_of + starts[b + 1], b);
-      if (reducer.run(begin, end, results)) return;
-      check_rows(bags, rows);
-      throw Error(ErrorKind::Runtime, "embedding_bag(): indices changed while they were read");
-    });
+    parallel_for(
+        count, std::max<int64_t>(1, task_elements / elements), [&](int64_t begin, int64_t end) {
+          int64_t* bag_of = results.bag_numbers.data<int64_t>();
+          for (int64_t b = begin; b < end && results.bag_numbers.numel() > 0; ++b)
+            std::fill(bag_of + starts[b], bag_of + starts[b + 1], b);
+          if (reducer.run(begin, end, results)) return;
+          check_rows(bags, rows);
+          throw Error(ErrorKind::Runtime, "embedding_bag(): indices changed while they were read");
+        });
   });
 }
 

@@ -25,9 +25,16 @@ template <class T>
   if (between_lines) __builtin_prefetch(reinterpret_cast<const char*>(begin + bytes - 1));
 }
 
-// `vectors` vectors of columns, from the first one on, summed in registers, bag after bag.
+// What the sums of a bag of so many rows are divided by.
+template <class T, class A>
+[[gnu::always_inline]] inline A share_of(const TableBags<T>& bags, int64_t met) {
+  return bags.mean && met > 1 ? static_cast<A>(met) : A(1);
+}
+
+// `vectors` vectors of columns, from the first one on, summed in registers, bag after bag. The bags
+// are a copy, since what is stored might be theirs for all that the compiler knows.
 template <class T, int vectors, bool scaled, bool padded>
-bool sum_vectors(const TableBags<T>& bags, int64_t first, T* to) {
+bool sum_vectors(const TableBags<T> bags, int64_t first, T* to) {
   using S = Simd<T>;
   constexpr int64_t columns = vectors * S::lanes, line = 64 / static_cast<int64_t>(sizeof(T));
   constexpr int64_t ahead = vectors <= 2 ? 24 : 12;  // distance of the prefetch in rows
@@ -38,17 +45,26 @@ bool sum_vectors(const TableBags<T>& bags, int64_t first, T* to) {
   int64_t i = bags.starts[0];
   for (int64_t b = 0; b < bags.count; ++b) {
     typename S::Vec sum[vectors] = {};
-    for (const int64_t end = bags.starts[b + 1]; i < end; ++i) {
+    const int64_t end = bags.starts[b + 1];
+    int64_t met = end - i;
+    for (; i < end; ++i) {
       if (i < known) ask_for(bags, numbers[i + ahead], first, columns, between_lines);
       const int64_t row = numbers[i];
       if (!is_row(bags, row)) [[unlikely]]
         return false;
-      if (padded && row == bags.padding) continue;
+      if (padded && row == bags.padding) {
+        --met;
+        continue;
+      }
       const T* from = table + row * bags.width;
       const auto scale = S::broadcast(scaled ? bags.scales[i] : T(1));
 #pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j)
         sum[j] += scaled ? S::load(from + j * S::lanes) * scale : S::load(from + j * S::lanes);
+    }
+    if (const T share = share_of<T, T>(bags, met); share != T(1)) {
+#pragma GCC unroll 8
+      for (int j = 0; j < vectors; ++j) sum[j] /= S::broadcast(share);
     }
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j) S::store(to + b * bags.width + first + j * S::lanes, sum[j]);
@@ -67,15 +83,19 @@ template <class T, class A>
 bool sum_columns(const TableBags<T>& bags, int64_t first, A* to) {
   for (int64_t b = 0; b < bags.count; ++b, to += bags.width) {
     for (int64_t k = first; k < bags.width; ++k) to[k] = A(0);
+    int64_t met = 0;
     for (int64_t i = bags.starts[b]; i < bags.starts[b + 1]; ++i) {
       const int64_t row = bags.numbers[i];
       if (!is_row(bags, row)) [[unlikely]]
         return false;
       if (row == bags.padding) continue;
+      ++met;
       const T* from = bags.table + row * bags.width;
       const A scale = bags.scales ? static_cast<A>(bags.scales[i]) : A(1);
       for (int64_t k = first; k < bags.width; ++k) to[k] += static_cast<A>(from[k]) * scale;
     }
+    if (const A share = share_of<T, A>(bags, met); share != A(1))
+      for (int64_t k = first; k < bags.width; ++k) to[k] /= share;
   }
   return true;
 }
@@ -146,9 +166,6 @@ bool sum_bags(const TableBags<T>& bags, accumulate_t<T>* to, int64_t* sizes) {
     for (int64_t i = bags.starts[b]; bags.padding >= 0 && i < bags.starts[b + 1]; ++i)
       met -= bags.numbers[i] == bags.padding;
     sizes[b] = met;
-    const auto share = static_cast<accumulate_t<T>>(met);
-    accumulate_t<T>* sums = to + b * bags.width;
-    for (int64_t k = 0; bags.mean && met > 1 && k < bags.width; ++k) sums[k] /= share;
   }
   return true;
 }
