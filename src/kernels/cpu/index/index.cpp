@@ -163,6 +163,23 @@ void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values,
   });
 }
 
+// Rows that all read at the same offsets, as of chosen columns. False where the plan (out, offsets,
+// from) is another.
+bool gather_by_shared_offsets(const LoopPlan& plan, size_t itemsize) {
+  const auto item = static_cast<int64_t>(itemsize);
+  if (plan.sizes().size() != 2) return false;
+  const IntVec &to = plan.strides(0), &at = plan.strides(1), &from = plan.strides(2);
+  if (to[1] != item || at[0] != 0 || at[1] != sizeof(int64_t) || from[1] != 0) return false;
+  const SharedOffsets rows{
+      plan.data(0), plan.data(2), reinterpret_cast<const int64_t*>(plan.data(1)),
+      to[0],        from[0],      plan.sizes()[1]};
+  const auto gather = FACULA_OF_ISA(gather_columns);
+  const int64_t grain = std::max<int64_t>(1, moved_elements / rows.width);
+  parallel_for(plan.sizes()[0], grain,
+               [&](int64_t begin, int64_t end) { gather(itemsize, rows, begin, end); });
+  return true;
+}
+
 template <class T>
 T divided(T v, int64_t count) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -343,6 +360,7 @@ void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offset
   plan.add(offsets);
   plan.add(from);
   plan.simplify();
+  if (gather_by_shared_offsets(plan, out.itemsize())) return;
   plan.run(FACULA_OF_ISA(gather_row)(out.itemsize()), nullptr, moved_elements);
 }
 

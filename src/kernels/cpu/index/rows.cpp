@@ -53,6 +53,31 @@ template <class T, bool columns>
   }
 }
 
+// Some rows side by side: an offset is read once for all of them.
+template <class T, int rows>
+[[gnu::always_inline]] inline void gather_rows(const SharedOffsets& r, int64_t first) {
+  T* to[rows];
+  const char* from[rows];
+#pragma GCC unroll 8
+  for (int k = 0; k < rows; ++k) {
+    to[k] = reinterpret_cast<T*>(r.to + (first + k) * r.to_step);
+    from[k] = r.from + (first + k) * r.from_step;
+  }
+  const int64_t* const offsets = r.offsets;
+  for (int64_t j = 0, n = r.width; j < n; ++j) {
+    const int64_t at = offsets[j];
+#pragma GCC unroll 8
+    for (int k = 0; k < rows; ++k) to[k][j] = *reinterpret_cast<const T*>(from[k] + at);
+  }
+}
+
+template <class T>
+[[gnu::noinline]] void gather_shared(const SharedOffsets r, int64_t begin, int64_t end) {
+  constexpr int rows = 4;
+  for (; begin + rows <= end; begin += rows) gather_rows<T, rows>(r, begin);
+  for (; begin < end; ++begin) gather_rows<T, 1>(r, begin);
+}
+
 template <class T>
 void gather_apart(char* const* data, const int64_t* steps, int64_t n) {
   char *const to = data[0], *const offsets = data[1], *const from = data[2];
@@ -390,6 +415,10 @@ RowFn gather_row(size_t bytes) {
   RowFn row = nullptr;
   visit_size(bytes, [&]<class T>(Type<T>) { row = &gather<T>; });
   return row;
+}
+
+void gather_columns(size_t bytes, const SharedOffsets& rows, int64_t begin, int64_t end) {
+  visit_size(bytes, [&]<class T>(Type<T>) { gather_shared<T>(rows, begin, end); });
 }
 
 RowFn gather_row_wide(size_t bytes) {

@@ -30,6 +30,16 @@ struct DenseRows {
   int64_t width, count;  // elements of a row, rows
 };
 
+// Rows that read at the same offsets: element j of row i of `to` is that at offsets[j] of row i of
+// `from`. Steps between rows are in bytes.
+struct SharedOffsets {
+  char* to;
+  const char* from;
+  const int64_t* offsets;
+  int64_t to_step, from_step;
+  int64_t width;  // elements of a row
+};
+
 // Elements whose offset is `low` or above it by less than `span`; others are passed over.
 struct OffsetRange {
   int64_t low;
@@ -52,6 +62,8 @@ FACULA_PER_ISA(
     bool index_offsets_narrow(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
     // Operands: out, offsets, from; `bytes` is the size of an element.
     RowFn gather_row(size_t bytes);
+    // Rows from `begin` to `end`; `bytes` is the size of an element.
+    void gather_columns(size_t bytes, const SharedOffsets& rows, int64_t begin, int64_t end);
     // Operands: out, indices (int64_t or int32_t), from; the context is an IndexedContext.
     RowFn gather_row_wide(size_t bytes); RowFn gather_row_narrow(size_t bytes);
     // Operands: offsets, to, values.
