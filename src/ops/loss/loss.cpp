@@ -59,10 +59,8 @@ void meta_bce_backward(Meta& m, const Tensor& grad, const Tensor& self, const Te
 
 void check_probabilities(const Tensor& t, const char* name) {
   if (t.is_meta() || t.numel() == 0 || !is_floating(t.dtype())) return;
-  const Tensor wide = cpu::contiguous(cpu::converted(t, DType::Float64));
-  const double* p = wide.data<double>();
-  for (int64_t i = 0; i < wide.numel(); ++i)
-    check(p[i] >= 0 && p[i] <= 1, "all elements of ", name, " should be between 0 and 1");
+  check(FACULA_OF_ISA(are_probabilities)(t), "all elements of ", name,
+        " should be between 0 and 1");
 }
 
 void meta_bce(Meta& m, const Tensor& self, const Tensor& target, const Tensor& weight,

@@ -1,5 +1,7 @@
 #include "kernels/cpu/loss/loss.h"
 
+#include <atomic>
+
 #include "core/threads.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/simd/lanes.h"
@@ -231,11 +233,35 @@ void backward(const char* name, const Tensor& grad, const Tensor& self, const Te
   });
 }
 
+template <class T>
+bool lie_between_0_and_1(const T* p, int64_t n) {
+  int outside = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto v = static_cast<accumulate_t<T>>(p[i]);
+    outside |= !((v >= 0) & (v <= 1));
+  }
+  return outside == 0;
+}
+
 }  // namespace
 
 void mse_loss(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
   forward<Mse>("mse_cpu", self, target, {}, reduction, 0, out);
 }
+bool are_probabilities(const Tensor& t) {
+  const Tensor in =
+      contiguous(visit_floating(t.dtype(), [](auto) {}) ? t : converted(t, DType::Float32));
+  std::atomic<bool> hold{true};
+  dispatch<FloatingTypes>(in.dtype(), "binary_cross_entropy", [&]<class T>(Type<T>) {
+    const T* p = in.data<T>();
+    parallel_for(in.numel(), 32768, [&](int64_t begin, int64_t end) {
+      if (!lie_between_0_and_1(p + begin, end - begin))
+        hold.store(false, std::memory_order_relaxed);
+    });
+  });
+  return hold.load(std::memory_order_relaxed);
+}
+
 void mse_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
                        int64_t reduction, const Tensor& out) {
   backward<Mse>("mse_backward_cpu_out", grad, self, target, {}, reduction, 0, out);

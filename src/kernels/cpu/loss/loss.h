@@ -6,6 +6,8 @@
 namespace facula::cpu {
 
 FACULA_PER_ISA(
+    // Whether all elements of a floating-point tensor lie from 0 to 1.
+    bool are_probabilities(const Tensor& t);
     void mse_loss(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out);
     void mse_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
                            int64_t reduction, const Tensor& out);

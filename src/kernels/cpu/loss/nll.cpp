@@ -10,7 +10,7 @@
 namespace facula::cpu {
 namespace {
 
-constexpr int64_t per_chunk = 8192;
+constexpr int64_t per_chunk = 2048;
 
 struct Problem {
   int64_t classes, inner, count;  // count: how many targets

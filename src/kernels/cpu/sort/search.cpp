@@ -112,9 +112,13 @@ void count_numbers(const T* x, int64_t n, T low, int64_t bins, int64_t* to) {
       bins * 2 > most_entries
           ? 1
           : std::clamp<int64_t>(std::min(n / counted_run, most_entries / bins), 1, most_parts);
-  std::vector<int64_t> counts(static_cast<size_t>(parts * bins));
   const int64_t length = (n + parts - 1) / parts;
   const auto last_bin = static_cast<uint64_t>(bins - 1);
+  if (parts == 1) {
+    for (int64_t i = 0; i < n; ++i) ++to[std::min(distance_from(low, x[i]), last_bin)];
+    return;
+  }
+  std::vector<int64_t> counts(static_cast<size_t>(parts * bins));
   parallel_for(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t k = first; k < last; ++k) {
       int64_t* count = counts.data() + k * bins;
@@ -255,35 +259,90 @@ TensorTriple nothing(const Tensor& self) {
 // --- histogram
 
 template <class T>
-void histogram(const Tensor& in, int64_t bins, double low, double high, const Tensor& out) {
-  const T* x = in.data<T>();
-  std::vector<int64_t> counts(static_cast<size_t>(bins));
-  // Every step rounds to T, as PyTorch's do: edges of half types fall where they fall there.
-  const T first = convert<T>(low), last = convert<T>(high), range = T(last - first),
-          many = convert<T>(static_cast<double>(bins));
-  for (int64_t i = 0; i < in.numel(); ++i) {
-    if (!(x[i] >= first && x[i] <= last)) continue;
-    const T scaled = T(T(x[i] - first) * many);
-    const int64_t at = static_cast<int64_t>(T(scaled / range));
-    ++counts[std::clamp<int64_t>(at, 0, bins - 1)];
+struct Bins {
+  T first, last, range, many;
+  int64_t count;
+
+  // -1 for what is outside. Every step rounds to T, as PyTorch's do: edges of half types fall where
+  // they fall there.
+  int64_t of(T v) const {
+    if (!(v >= first && v <= last)) return -1;
+    const T scaled = T(T(v - first) * many);
+    return std::clamp<int64_t>(static_cast<int64_t>(T(scaled / range)), 0, count - 1);
   }
-  for (int64_t k = 0; k < bins; ++k) out.data<T>()[k] = convert<T>(static_cast<double>(counts[k]));
+  // counts[k] += how many of n elements lie in bin k. Small tables are two in turns: neighbours
+  // that share a bin need not wait for each other.
+  void add(const T* x, int64_t n, int64_t* counts) const {
+    constexpr int64_t most = 4096;
+    if (count > most) {
+      for (int64_t i = 0; i < n; ++i)
+        if (const int64_t at = of(x[i]); at >= 0) ++counts[at];
+      return;
+    }
+    std::vector<int64_t> odd(static_cast<size_t>(count + 1));
+    std::vector<int64_t> even(static_cast<size_t>(count + 1));
+    int64_t i = 0;
+    for (; i + 2 <= n; i += 2) {
+      ++even[static_cast<size_t>(of(x[i]) + 1)];
+      ++odd[static_cast<size_t>(of(x[i + 1]) + 1)];
+    }
+    if (i < n) ++even[static_cast<size_t>(of(x[i]) + 1)];
+    for (int64_t k = 0; k < count; ++k)
+      counts[k] += even[static_cast<size_t>(k + 1)] + odd[static_cast<size_t>(k + 1)];
+  }
+};
+
+template <class T>
+void histogram(const Tensor& in, int64_t bins, double low, double high, const Tensor& out) {
+  constexpr int64_t most_entries = 1 << 16;
+  const T* x = in.data<T>();
+  const int64_t n = in.numel();
+  const T first = convert<T>(low), last = convert<T>(high);
+  const Bins<T> rule{first, last, T(last - first), convert<T>(static_cast<double>(bins)), bins};
+  const int64_t parts = std::clamp<int64_t>(std::min(n / counted_run, most_entries / bins), 1, 64);
+  const int64_t length = (n + parts - 1) / parts;
+  std::vector<int64_t> counts(static_cast<size_t>(parts * bins));
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      rule.add(x + k * length, std::min(length, n - k * length), counts.data() + k * bins);
+  });
+  for (int64_t k = 0; k < bins; ++k) {
+    int64_t all = 0;
+    for (int64_t part = 0; part < parts; ++part)
+      all += counts[static_cast<size_t>(part * bins + k)];
+    out.data<T>()[k] = convert<T>(static_cast<double>(all));
+  }
 }
 
 struct Range {
   double low, high;
 };
 
+// The least and the greatest number, both NaN where one is NaN.
 template <class T>
 Range range_of(const Tensor& in) {
-  Range r{__builtin_inf(), -__builtin_inf()};
-  for (int64_t i = 0; i < in.numel(); ++i) {
-    const double v = static_cast<double>(in.data<T>()[i]);
-    if (v != v) return {v, v};
-    r.low = std::min(r.low, v);
-    r.high = std::max(r.high, v);
+  const T* x = in.data<T>();
+  const int64_t n = in.numel();
+  std::vector<Range> found(static_cast<size_t>((n + counted_run - 1) / counted_run));
+  parallel_for(n, counted_run, [&](int64_t begin, int64_t end) {
+    T low = x[begin], high = x[begin];
+    bool ordered = true;
+    for (int64_t i = begin; i < end; ++i) {
+      ordered &= x[i] == x[i];
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
+    const double nan = __builtin_nan("");
+    found[static_cast<size_t>(begin / counted_run)] =
+        ordered ? Range{static_cast<double>(low), static_cast<double>(high)} : Range{nan, nan};
+  });
+  Range all = found[0];
+  for (const Range& r : found) {
+    if (r.low != r.low) return r;
+    all.low = std::min(all.low, r.low);
+    all.high = std::max(all.high, r.high);
   }
-  return r;
+  return all;
 }
 
 }  // namespace
