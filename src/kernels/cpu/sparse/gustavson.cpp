@@ -24,34 +24,56 @@ namespace {
 
 using FACULA_ISA::Scratch;
 
-// The columns that a row has, a bit each.
+[[noreturn]] void changed_meanwhile() {
+  throw Error(ErrorKind::Runtime, "mm(): expected sparse matrices that nobody changes meanwhile");
+}
+
+// The columns that a row has, a byte each: bits would make each column wait for the one before in
+// its word.
 class ColumnSet {
  public:
-  explicit ColumnSet(int64_t columns) : count_((columns + 63) / 64), words_(count_) {
-    std::fill_n(words_.get(), count_, uint64_t{0});
+  explicit ColumnSet(int64_t columns) : words_((columns + 63) / 64), found_(words_ * 64) {
+    std::fill_n(found_.get(), words_ * 64, uint8_t{0});
   }
-  // Whether the column is new.
-  bool add(int64_t column) {
-    uint64_t& word = words_[column >> 6];
-    const uint64_t bit = uint64_t{1} << (column & 63), before = word;
-    word = before | bit;
-    return (before & bit) == 0;
-  }
-  void remove(int64_t column) { words_[column >> 6] = 0; }
-  int64_t words() const { return count_; }
-  // Calls f for all columns as they ascend, and empties the set.
-  template <class F>
-  void drain(F&& f) {
-    for (int64_t w = 0; w < count_; ++w) {
-      for (uint64_t rest = words_[w]; rest != 0; rest &= rest - 1)
-        f(w * 64 + std::countr_zero(rest));
-      words_[w] = 0;
+  // A byte for each column: 1 where it is in the set.
+  uint8_t* bytes() const { return found_.get(); }
+  void remove(int64_t column) { found_[column] = 0; }
+  int64_t words() const { return words_; }
+
+  // Lists all columns as they ascend, and empties the set; how many there were. Some places are
+  // written at once for each word, as many as rows often fill, so that no branch hangs on how many
+  // there are: the list has room for `most` columns and `group` more.
+  static constexpr int64_t group = 8;
+  int64_t drain(int64_t* list, int64_t most) {
+    int64_t count = 0;
+    for (int64_t w = 0; w < words_; ++w) {
+      constexpr uint64_t last_bit = uint64_t{1} << 63;  // zero would be a case of its own
+      uint64_t rest = take_word(w);
+      const int64_t end = count + std::popcount(rest);
+      if (end > most) changed_meanwhile();
+      for (int64_t at = count; at < end; at += group)
+        for (int64_t i = 0; i < group; ++i, rest &= rest - 1)
+          list[at + i] = w * 64 + std::countr_zero(rest | last_bit);
+      count = end;
     }
+    return count;
   }
 
  private:
-  int64_t count_;
-  Scratch<uint64_t> words_;
+  // 64 columns as bits, by a product that moves the low bit of each byte into the highest one.
+  uint64_t take_word(int64_t w) {
+    uint64_t word = 0;
+    for (int i = 0; i < 8; ++i) {
+      uint64_t eight;
+      __builtin_memcpy(&eight, found_.get() + w * 64 + i * 8, sizeof eight);
+      word |= (eight * 0x0102040810204080) >> 56 << (8 * i);
+    }
+    std::fill_n(found_.get() + w * 64, 64, uint8_t{0});
+    return word;
+  }
+
+  int64_t words_;
+  Scratch<uint8_t> found_;
 };
 
 // Both matrices, and a walk over the products that a row of the result is the sum of.
@@ -105,32 +127,29 @@ void count_rows(const Factors& f, int64_t begin, int64_t end, int64_t* counts) {
   }
 }
 
-[[noreturn]] void changed_meanwhile() {
-  throw Error(ErrorKind::Runtime, "mm(): expected sparse matrices that nobody changes meanwhile");
-}
-
 // One chunk of rows of the result.
 template <class T>
 class RowSums {
   using S = accumulate_t<T>;
 
  public:
-  RowSums(const Factors& f, const T* a, const T* b)
-      : f_(f), a_(a), b_(b), found_(f.columns), sums_(f.columns) {
+  // `most` is the longest row's length.
+  RowSums(const Factors& f, const T* a, const T* b, int64_t most)
+      : f_(f), a_(a), b_(b), found_(f.columns), list_(most + found_.group), sums_(f.columns) {
     std::fill_n(sums_.get(), f.columns, S(0));
   }
 
-  // Fills the `count` places of a row. Columns are sorted by walking over all bits where these are
-  // few beside the columns found, else as a list.
+  // Fills the `count` places of a row. Columns are sorted by walking over all of them where these
+  // are few beside the columns found, else as a list.
   void run(int64_t row, int64_t count, int64_t* columns, T* values) {
     if (count * 8 >= found_.words()) {
       add_up(row, [](int64_t) {});
-      int64_t at = 0;
-      found_.drain([&](int64_t column) {
-        if (at < count) columns[at] = column, values[at] = take(column);
-        ++at;
-      });
-      if (at != count) changed_meanwhile();
+      const int64_t* const list = list_.get();
+      if (found_.drain(list_.get(), count) != count) changed_meanwhile();
+      for (int64_t i = 0; i < count; ++i) {
+        columns[i] = list[i];
+        values[i] = take(list[i]);
+      }
       return;
     }
     int64_t at = 0;
@@ -151,9 +170,11 @@ class RowSums {
   void add_up(int64_t row, New&& is_new) {
     S* const sums = sums_.get();
     const T *a = a_, *b = b_;
-    f_.each(row, [&, a, b, sums](int64_t i, int64_t j, int64_t column) {
+    uint8_t* const found = found_.bytes();  // a byte's store could change a member
+    f_.each(row, [&, a, b, sums, found](int64_t i, int64_t j, int64_t column) {
       sums[column] = S(sums[column] + convert<S>(a[i]) * convert<S>(b[j]));
-      if (found_.add(column)) is_new(column);
+      if (found[column] == 0) is_new(column);
+      found[column] = 1;
     });
   }
   T take(int64_t column) {
@@ -165,13 +186,14 @@ class RowSums {
   const Factors& f_;
   const T *a_, *b_;
   ColumnSet found_;
+  Scratch<int64_t> list_;
   Scratch<S> sums_;
 };
 
 // Elements of a that are worth a call which clears a dense row first.
 int64_t chunk_grain(const Factors& f) {
   const int64_t each = 1 + f.b_count / std::max<int64_t>(f.b_rows, 1);
-  return std::max(parallel_grain(20 * each), f.columns / (4 * each));
+  return std::max(chunk_tenth_ns / (4 * each), f.columns / (4 * each));
 }
 
 }  // namespace
@@ -193,7 +215,9 @@ RowMatrix multiply_sparse(const RowMatrix& a, const RowMatrix& b, int64_t column
   const auto fill = [&]<class T>(Type<T>) {
     T* values = out.values.data<T>();
     for_row_chunks(f.a_starts, rows, f.a_count, grain, [&](int64_t begin, int64_t end) {
-      RowSums<T> sums(f, a.values.data<T>(), b.values.data<T>());
+      int64_t most = 0;
+      for (int64_t r = begin; r < end; ++r) most = std::max(most, starts[r + 1] - starts[r]);
+      RowSums<T> sums(f, a.values.data<T>(), b.values.data<T>(), most);
       for (int64_t r = begin; r < end; ++r)
         sums.run(r, starts[r + 1] - starts[r], places + starts[r], values + starts[r]);
     });

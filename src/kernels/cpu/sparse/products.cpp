@@ -20,8 +20,10 @@ void visit(DType d, const char* what, F&& f) {
   check_kind(ErrorKind::NotImplemented, known, what, ": not implemented for ", name(d));
 }
 
-// Elements that are worth a thread of their own, where each meets `width` numbers.
-int64_t elements_grain(int64_t width) { return parallel_grain(10 + width); }
+// Elements that take about 2 us, where each meets `width` numbers.
+int64_t elements_grain(int64_t width) {
+  return std::max<int64_t>(sparse::chunk_tenth_ns / (10 + width), 1);
+}
 
 // One row of a sparse matrix: blocks of `width` elements each, `step` elements apart.
 template <class T>

@@ -35,6 +35,9 @@ struct RowRange {
   return {begin, end};
 }
 
+// What a chunk of work should take, in tenths of nanoseconds: threads that spin begin it at once.
+inline constexpr int64_t chunk_tenth_ns = 20000;
+
 // Calls body(begin, end) for ranges of rows that hold about as many elements each, in parallel.
 // `grain` is how many elements, rows among them, are worth a call. Each row comes once, whatever
 // the starts become meanwhile.
