@@ -166,8 +166,24 @@ struct AvgPool {
   }
 };
 
-// Spreads each gradient over its window; A is what sums are kept in, and grad_input's type.
-template <class T>
+// Whether the windows of an axis lie side by side and leave nothing out.
+bool tile_axis(const PoolSpan* spans, int64_t count, int64_t size) {
+  int64_t at = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (spans[i].first != at || spans[i].last <= at) return false;
+    at = spans[i].last;
+  }
+  return at == size;
+}
+bool tile(const PoolPlan& plan, const Volume& grad, const Volume& out) {
+  for (int d = 0; d < 3; ++d)
+    if (!tile_axis(plan.spans[d], grad.sizes[2 + d], out.sizes[2 + d])) return false;
+  return true;
+}
+
+// Spreads each gradient over its window; A is what sums are kept in, and grad_input's type. Where
+// windows tile the input, each element is stored once and need not be zero before.
+template <class T, bool tiled>
 struct AvgPoolBackward {
   using A = accumulate_t<T>;
   const PoolPlan& plan;
@@ -193,6 +209,8 @@ struct AvgPoolBackward {
       part[w - begin] = static_cast<A>(g[w * grad.strides[4]]) / static_cast<A>(by == 0 ? 1 : by);
     }
     const PoolSpan ds = plan.spans[0][d], hs = plan.spans[1][h];
+    if (tiled && out.strides[4] == 1 && grad.sizes[4] * plan.kernel[2] == out.sizes[4])
+      return tile_lines(r, ds, hs, begin, end, part);
     for (int64_t z = ds.first; z < ds.last; z += plan.step[0])
       for (int64_t y = hs.first; y < hs.last; y += plan.step[1])
         for (int64_t k = 0; k < plan.kernel[2]; ++k) {
@@ -201,8 +219,36 @@ struct AvgPoolBackward {
                         step = plan.stride[2] * out.strides[4];
           A* to = out.at<A>(r.image, r.channel) + z * out.strides[2] + y * out.strides[3] +
                   x * out.strides[4];
-          for (int64_t w = t.begin; w < t.end; ++w) to[w * step] += part[w - begin];
+          for (int64_t w = t.begin; w < t.end; ++w) put(to[w * step], part[w - begin]);
         }
+  }
+  // A zero's sign is that of a sum.
+  [[gnu::always_inline]] static void put(A& to, A part) { to = (tiled ? A(0) : to) + part; }
+
+  // The lines of a row of windows, which are all the same.
+  void tile_lines(ChannelRuns::Run r, PoolSpan ds, PoolSpan hs, int64_t begin, int64_t end,
+                  const A* part) const {
+    const int64_t kernel = plan.kernel[2], n = end - begin;
+    const A* made = nullptr;
+    for (int64_t z = ds.first; z < ds.last; ++z)
+      for (int64_t y = hs.first; y < hs.last; ++y) {
+        A* const to = out.at<A>(r.image, r.channel) + z * out.strides[2] + y * out.strides[3] +
+                      begin * kernel;
+        if (made != nullptr)
+          std::copy_n(made, n * kernel, to);
+        else if (kernel == 2)
+          widen_twice(part, n, to);
+        else
+          widen(part, n, kernel, to);
+        made = to;
+      }
+  }
+  static void widen_twice(const A* part, int64_t n, A* __restrict to) {
+    for (int64_t w = 0; w < n; ++w) to[2 * w] = to[2 * w + 1] = A(0) + part[w];
+  }
+  static void widen(const A* part, int64_t n, int64_t kernel, A* __restrict to) {
+    for (int64_t w = 0; w < n; ++w)
+      for (int64_t k = 0; k < kernel; ++k) to[w * kernel + k] = A(0) + part[w];
   }
   void spread(ChannelRuns::Run r, int64_t d, int64_t h, int64_t w) const {
     const PoolWindow win{plan.spans[0][d], plan.spans[1][h], plan.spans[2][w]};
@@ -214,7 +260,7 @@ struct AvgPoolBackward {
     for (int64_t i = 0; i < r.length; ++i) part[i] = static_cast<A>(g[i * grad.strides[1]]) / by;
     A* to = out.at<A>(r.image, r.channel);
     each_position(plan, win, out, [&](int64_t offset, int64_t) {
-      for (int64_t i = 0; i < r.length; ++i) to[offset + i] += part[i];
+      for (int64_t i = 0; i < r.length; ++i) put(to[offset + i], part[i]);
     });
   }
   void run() const {
@@ -250,9 +296,14 @@ void spread(const Tensor& grad, int64_t spatial, const PoolPlan& plan,
   const DType wide = compute_of(out.dtype());
   const Tensor sums =
       wide == out.dtype() ? out : empty_strided_tensor(out.sizes(), out.strides(), wide);
-  fill(sums, 0);
+  const Volume from = volume_of(grad, spatial), to = volume_of(sums, spatial);
+  const bool tiled = tile(plan, from, to);
+  if (!tiled) fill(sums, 0);
   visit(grad.dtype(), types, op, [&]<class T>(Type<T>) {
-    AvgPoolBackward<T>{plan, {divisor}, volume_of(grad, spatial), volume_of(sums, spatial)}.run();
+    if (tiled)
+      AvgPoolBackward<T, true>{plan, {divisor}, from, to}.run();
+    else
+      AvgPoolBackward<T, false>{plan, {divisor}, from, to}.run();
   });
   if (!sums.is_same(out)) copy(out, sums);
 }

@@ -51,50 +51,78 @@ struct PlanePoints {
   static constexpr int64_t most = 32;
   int64_t offset[4][most];
   A weight[4][most];
-  bool inside[4][most], whole[most];
+  bool inside[4][most];
   int64_t part[most], parts;  // the points of which some neighbours lie outside
   int64_t safe[most];         // the first neighbour, or an element that can be read
   A upper[2 * most], lower[2 * most];
 
   // Two neighbours along one axis. Positions far outside, and nan, are moved to where both
   // neighbours lie outside as well.
-  struct Side {
-    int64_t first;
-    A weight[2];
+  struct Sides {
+    A first[most], low[most], high[most];  // the lesser neighbour, and the weights of both
   };
-  static Side side(const GridReader<T>& reader, T coordinate, int64_t size) {
-    GridPosition<A> at = unnormalized(static_cast<A>(coordinate), size, reader.align);
-    if (reader.padding != Padding::Zeros) at = padded(at, size, reader.padding, reader.align);
-    const A most = static_cast<A>(size + 1);
-    A x = at.x > A(-2) ? at.x : A(-2);
-    x = x < most ? x : most;
-    const A first = std::floor(x);
-    return {static_cast<int64_t>(first), {first + 1 - x, x - first}};
+  static void find_sides(const GridReader<T>& reader, const T* c, int64_t step, int64_t size,
+                         int64_t count, Sides& sides) {
+    A x[most];
+    if (reader.padding == Padding::Zeros)
+      for (int64_t i = 0; i < count; ++i)
+        x[i] = unnormalized(static_cast<A>(c[i * step]), size, reader.align).x;
+    else
+      for (int64_t i = 0; i < count; ++i)
+        x[i] = padded(unnormalized(static_cast<A>(c[i * step]), size, reader.align), size,
+                      reader.padding, reader.align)
+                   .x;
+    const A end = static_cast<A>(size + 1);
+    for (int64_t i = 0; i < count; ++i) {
+      const A above = x[i] > A(-2) ? x[i] : A(-2), bounded = above < end ? above : end;
+      const A first = std::floor(bounded);
+      sides.first[i] = first;
+      sides.low[i] = first + 1 - bounded;
+      sides.high[i] = bounded - first;
+    }
   }
 
+  // Loops without branches, so that they become vectors; points at an edge are few.
   void find(const GridReader<T>& reader, int64_t n, int64_t h, int64_t first, int64_t count) {
-    const int64_t step = reader.grid.strides().back();
+    const IntSpan strides = reader.grid.strides();
+    const int64_t step = strides.back(), next = strides[2];
+    const T* c = reader.coordinates(n, 0, h, first);
+    const int64_t height = reader.in.sizes[3], width = reader.in.sizes[4];
+    Sides x, y;
+    find_sides(reader, c, next, width, count, x);
+    find_sides(reader, c + step, next, height, count, y);
+    for (int64_t i = 0; i < count; ++i) {
+      upper[2 * i] = y.low[i] * x.low[i];
+      upper[2 * i + 1] = y.low[i] * x.high[i];
+      lower[2 * i] = y.high[i] * x.low[i];
+      lower[2 * i + 1] = y.high[i] * x.high[i];
+    }
+    bool whole[most];
+    const A last_row = static_cast<A>(height - 1), last_column = static_cast<A>(width - 1);
+    for (int64_t i = 0; i < count; ++i)
+      whole[i] = (y.first[i] >= A(0)) & (y.first[i] < last_row) & (x.first[i] >= A(0)) &
+                 (x.first[i] < last_column);
     parts = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const T* c = reader.coordinates(n, 0, h, first + i);
-      const Side x = side(reader, c[0], reader.in.sizes[4]);
-      const Side y = side(reader, c[step], reader.in.sizes[3]);
-      whole[i] = true;
-      for (int t = 0; t < 4; ++t) {
-        const int64_t row = y.first + t / 2, column = x.first + t % 2;
-        inside[t][i] = static_cast<uint64_t>(row) < static_cast<uint64_t>(reader.in.sizes[3]) &&
-                       static_cast<uint64_t>(column) < static_cast<uint64_t>(reader.in.sizes[4]);
-        whole[i] &= inside[t][i];
-        offset[t][i] = row * reader.in.strides[3] + column * reader.in.strides[4];
-        weight[t][i] = y.weight[t / 2] * x.weight[t % 2];
-      }
+      const int64_t at = static_cast<int64_t>(y.first[i]) * reader.in.strides[3] +
+                         static_cast<int64_t>(x.first[i]) * reader.in.strides[4];
+      safe[i] = whole[i] ? at : 0;
       part[parts] = i;
       parts += !whole[i];
-      safe[i] = whole[i] ? offset[0][i] : 0;
-      for (int t = 0; t < 2; ++t) {
-        upper[2 * i + t] = weight[t][i];
-        lower[2 * i + t] = weight[2 + t][i];
-      }
+    }
+    for (int64_t k = 0; k < parts; ++k) {
+      const int64_t i = part[k];
+      find_each(reader, static_cast<int64_t>(y.first[i]), static_cast<int64_t>(x.first[i]), i);
+    }
+  }
+  // The four neighbours of a point of which some may lie outside.
+  void find_each(const GridReader<T>& reader, int64_t row, int64_t column, int64_t i) {
+    for (int t = 0; t < 4; ++t) {
+      const int64_t y = row + t / 2, x = column + t % 2;
+      inside[t][i] = static_cast<uint64_t>(y) < static_cast<uint64_t>(reader.in.sizes[3]) &&
+                     static_cast<uint64_t>(x) < static_cast<uint64_t>(reader.in.sizes[4]);
+      offset[t][i] = y * reader.in.strides[3] + x * reader.in.strides[4];
+      weight[t][i] = (t < 2 ? upper : lower)[2 * i + t % 2];
     }
   }
 
@@ -123,25 +151,37 @@ struct PlanePoints {
       to[i * step] = both[0];
       to[(i + 1) * step] = both[2];
     }
-    for (; i < count; ++i) sample_one(from, to, step, i);
+    for (; i < count; ++i) sample_whole(from, row_step, 1, to, step, i);
     for (int64_t k = 0; k < parts; ++k) sample_one(from, to, step, part[k]);
   }
 
+  // The sum's order is that of sample_one().
+  void sample_whole(const T* from, int64_t row_step, int64_t column_step, T* to, int64_t step,
+                    int64_t i) const {
+    const T *p = from + safe[i], *q = p + row_step;
+    A sum = 0;
+    sum += static_cast<A>(p[0]) * upper[2 * i];
+    sum += static_cast<A>(p[column_step]) * upper[2 * i + 1];
+    sum += static_cast<A>(q[0]) * lower[2 * i];
+    sum += static_cast<A>(q[column_step]) * lower[2 * i + 1];
+    to[i * step] = static_cast<T>(sum);
+  }
   void sample_one(const T* from, T* to, int64_t step, int64_t i) const {
     A sum = 0;
     for (int t = 0; t < 4; ++t)
       if (inside[t][i]) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
     to[i * step] = static_cast<T>(sum);
   }
-  void sample(const T* from, T* to, int64_t step, int64_t count) const {
+  void sample(const T* from, int64_t row_step, int64_t column_step, T* to, int64_t step,
+              int64_t count) const {
+    int64_t k = 0;
     for (int64_t i = 0; i < count; ++i) {
-      if (!whole[i]) {
+      if (k < parts && part[k] == i) {
         sample_one(from, to, step, i);
-        continue;
+        ++k;
+      } else {
+        sample_whole(from, row_step, column_step, to, step, i);
       }
-      A sum = 0;
-      for (int t = 0; t < 4; ++t) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
-      to[i * step] = static_cast<T>(sum);
     }
   }
 };
@@ -162,7 +202,7 @@ void sample_plane_row(const GridReader<T>& reader, const Volume& out, int64_t n,
           continue;
         }
       }
-      points.sample(from, to, out.strides[4], count);
+      points.sample(from, reader.in.strides[3], reader.in.strides[4], to, out.strides[4], count);
     }
   }
 }

@@ -76,6 +76,7 @@ struct WeightedSums {
   const Axes<A>& axes;
   Volume in, out;
   bool of_two = steps_on(axes.width, out.sizes[4]);
+  FourRange four = four_range(axes.width, out.sizes[4]);
 
   // Lines are summed first, then elements of the sum.
   void dense(ChannelRuns::Run r, int64_t d, int64_t h, A* sum) const {
@@ -106,12 +107,38 @@ struct WeightedSums {
       }
       return;
     }
+    if (four.all_four) return across_four(line, step, put);
     for (int64_t w = 0; w < width; ++w) {
       A total = 0;
       for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t)
         total += x.weight[t] * static_cast<A>(line[x.index[t] * step]);
       put(w, total);
     }
+  }
+
+  template <class From, class Put>
+  [[gnu::always_inline]] void across_four(const From* line, int64_t step, const Put& put) const {
+    const ResampleAxis<A>& x = axes.width;
+    const auto each = [&](int64_t begin, int64_t end) {
+      for (int64_t w = begin; w < end; ++w) {
+        A total = 0;
+        for (int64_t t = 4 * w; t < 4 * w + 4; ++t)
+          total += x.weight[t] * static_cast<A>(line[x.index[t] * step]);
+        put(w, total);
+      }
+    };
+    int64_t at = 0;
+    if constexpr (std::is_same_v<From, float> && std::is_same_v<A, float>) {
+      if (step == 1) {
+        each(0, four.begin);
+        for (at = four.begin; at + 4 <= four.end; at += 4) {
+          const FourFloats sum = sum_of_four(line, x.index + 4 * at, x.weight + 4 * at);
+#pragma GCC unroll 4
+          for (int k = 0; k < 4; ++k) put(at + k, sum[k]);
+        }
+      }
+    }
+    each(at, out.sizes[4]);
   }
 
   // Where lines become longer, elements are summed first: each line of the input once, for all
@@ -142,6 +169,8 @@ struct WeightedSums {
               l.height * out.strides[3];
       if (count == 2)
         add_two(lines, weights, to);
+      else if (count == 4)
+        add_four(lines, weights, to);
       else
         add_all(lines, weights, count, to);
     }
@@ -166,6 +195,18 @@ struct WeightedSums {
       else
         for (int64_t w = 0; w < width_; ++w)
           to[w * step] = static_cast<T>((A(0) + by_a * a[w]) + by_b * b[w]);
+    }
+    void add_four(const A* const* lines, const A* weights, T* __restrict to) const {
+      const A* __restrict a = lines[0], * __restrict b = lines[1], * __restrict c = lines[2], * __restrict d = lines[3];
+      const A by_a = weights[0], by_b = weights[1], by_c = weights[2], by_d = weights[3];
+      const auto sum = [=](int64_t w) __attribute__((always_inline)) {
+        return (((A(0) + by_a * a[w]) + by_b * b[w]) + by_c * c[w]) + by_d * d[w];
+      };
+      const int64_t step = sums_.out.strides[4];
+      if (step == 1)
+        for (int64_t w = 0; w < width_; ++w) to[w] = static_cast<T>(sum(w));
+      else
+        for (int64_t w = 0; w < width_; ++w) to[w * step] = static_cast<T>(sum(w));
     }
     void add_all(const A* const* lines, const A* weights, int64_t count, T* to) const {
       A* __restrict sum = memory_.template data<A>() + slots_ * width_;

@@ -88,6 +88,49 @@ bool steps_on(const ResampleAxis<A>& x, int64_t width) {
   return yes;
 }
 
+// The results of an axis that are made of four elements side by side: [begin, end), which may be
+// empty. Those before and behind them repeat the element at the edge.
+struct FourRange {
+  bool all_four;
+  int64_t begin, end;
+};
+template <class A>
+FourRange four_range(const ResampleAxis<A>& x, int64_t width) {
+  const auto has_four = [&](int64_t w) { return x.count[w] == 4; };
+  const auto side_by_side = [&](int64_t w) {
+    const int64_t* at = x.index + 4 * w;
+    return at[1] == at[0] + 1 && at[2] == at[0] + 2 && at[3] == at[0] + 3;
+  };
+  FourRange r{x.taps == 4, 0, 0};
+  for (int64_t w = 0; r.all_four && w < width; ++w) r.all_four = has_four(w);
+  if (!r.all_four) return r;
+  while (r.begin < width && !side_by_side(r.begin)) ++r.begin;
+  for (r.end = r.begin; r.end < width && side_by_side(r.end);) ++r.end;
+  return r;
+}
+
+typedef float FourFloats __attribute__((vector_size(16)));
+// Four results of four elements each, whose sums are in the order of elements.
+[[gnu::always_inline]] inline FourFloats sum_of_four(const float* line, const int64_t* index,
+                                                     const float* weight) {
+  FourFloats p[4];
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    FourFloats elements, by;
+    __builtin_memcpy(&elements, line + index[4 * k], sizeof elements);
+    __builtin_memcpy(&by, weight + 4 * k, sizeof by);
+    p[k] = by * elements;
+  }
+  const FourFloats a = __builtin_shufflevector(p[0], p[1], 0, 4, 1, 5),
+                   b = __builtin_shufflevector(p[0], p[1], 2, 6, 3, 7),
+                   c = __builtin_shufflevector(p[2], p[3], 0, 4, 1, 5),
+                   d = __builtin_shufflevector(p[2], p[3], 2, 6, 3, 7);
+  FourFloats sum = 0.0f + __builtin_shufflevector(a, c, 0, 1, 4, 5);
+  sum += __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  sum += __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  return sum + __builtin_shufflevector(b, d, 2, 3, 6, 7);
+}
+
 // One pixel of two by two, in one pass over its channels.
 template <class T, class A, class To>
 void blend(const T* const* pixel, const A* weight, int64_t n, To* __restrict to) {
