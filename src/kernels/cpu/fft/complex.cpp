@@ -11,19 +11,21 @@ namespace {
 template <class T>
 void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
                         bool forward) {
-  const auto plan = is_short_line(n) ? nullptr : plan_of<ComplexPlan<T>>(n);
+  const bool is_short = is_short_line(n);  // which is not done in place
+  const auto plan = is_short ? nullptr : plan_of<ComplexPlan<T>>(n);
   for_each_block<T>(
-      lines, n, 2 * n,
+      lines, n, is_short ? 4 * n : 2 * n,
       [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
                          const LineStarts<Lanes>& out, T* rows) {
         using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
         load_lines<2>(rows, from, in, n);
         auto* const line = reinterpret_cast<PlanComplex<Number>*>(rows);
-        if (plan)
+        if (plan) {
           plan->exec(line, scale, forward);
-        else
-          transform_short_line(line, n, scale, forward);
-        store_lines<2>(to, rows, out, n);
+          return store_lines<2>(to, rows, out, n);
+        }
+        transform_short_line(line, line + n, n, scale, forward);
+        store_lines<2>(to, rows + 2 * n * Lanes, out, n);
       });
 }
 

@@ -56,22 +56,20 @@ template <int n, int step, bool forward, class T, class V>
 }
 
 template <int n, bool forward, class T, class V>
-[[gnu::noinline]] void transform_short(PlanComplex<V>* line, T scale) {
-  PlanComplex<V> found[n];
-  transform_halves<n, 1, forward, T>(line, found);
-  if (scale == T(1)) {
-    for (int i = 0; i < n; ++i) line[i] = found[i];
-  } else {
-    for (int i = 0; i < n; ++i) line[i] = {found[i].r * scale, found[i].i * scale};
-  }
+[[gnu::noinline]] void transform_short(const PlanComplex<V>* __restrict line,
+                                       PlanComplex<V>* __restrict to, T scale) {
+  transform_halves<n, 1, forward, T>(line, to);
+  if (scale == T(1)) return;
+  for (int i = 0; i < n; ++i) to[i] = {to[i].r * scale, to[i].i * scale};
 }
 
-// In place; n is a short line's.
+// `to` becomes the transform of `line`; n is a short line's.
 template <class T, class V>
-void transform_short_line(PlanComplex<V>* line, int64_t n, T scale, bool forward) {
+void transform_short_line(const PlanComplex<V>* line, PlanComplex<V>* to, int64_t n, T scale,
+                          bool forward) {
   const auto run = [&]<int length>(std::integral_constant<int, length>) {
-    forward ? transform_short<length, true>(line, scale)
-            : transform_short<length, false>(line, scale);
+    forward ? transform_short<length, true>(line, to, scale)
+            : transform_short<length, false>(line, to, scale);
   };
   switch (n) {
     case 2:
