@@ -9,9 +9,11 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <mutex>
+#include <string_view>
 
 #include "codegen/llvm/loop_builder.h"
 #include "codegen/llvm/scalar_library.h"
+#include "codegen/llvm/table_lookups.h"
 #include "codegen/loop_compiler.h"
 
 namespace facula::codegen {
@@ -87,6 +89,10 @@ std::string compile(const FusedLoop& loop, const char* isa, const std::string& s
     error = "the loop does not become one over vectors";
     return "";
   }
+  if (!permute_tables(*m, std::string_view(isa) == "avx512")) {
+    error = "the loop gathers from a table";
+    return "";
+  }
   return emit(*m, *machine);
 }
 
@@ -124,8 +130,8 @@ CompiledLoop load(const std::string& object, const std::string& symbol, std::str
 
 extern "C" __attribute__((visibility("default"))) const facula::LoopCompiler*
 facula_loop_compiler() {
-  // Another number where loop_builder.cpp makes other loops.
-  static const std::string name = "loops 2, LLVM " LLVM_VERSION_STRING ", scalar functions " +
+  // Another number where loop_builder.cpp or table_lookups.cpp makes other loops.
+  static const std::string name = "loops 3, LLVM " LLVM_VERSION_STRING ", scalar functions " +
                                   facula::codegen::ScalarLibrary::digest();
   static const facula::LoopCompiler compiler{facula::LoopCompiler::expected, name.c_str(),
                                              &facula::codegen::compile, &facula::codegen::load};

@@ -66,7 +66,7 @@ struct tan {
   static constexpr int cost = 600;
   static constexpr Packs packs{4, 2};
   template <class T>
-  static T call(T x) {
+  FACULA_SCALAR static T call(T x) {
     return math::tan(x);
   }
   template <class T>

@@ -29,7 +29,7 @@ struct erfc {
   static constexpr int cost = 1300;
   static constexpr Packs packs{4, 4};
   template <class T>
-  static T call(T x) {
+  FACULA_SCALAR static T call(T x) {
     return math::erfc(x);
   }
 };
@@ -39,7 +39,7 @@ struct erfinv {
   static constexpr int cost = 1000;
   static constexpr Packs packs{2, 4};
   template <class T>
-  static T call(T x) {
+  FACULA_SCALAR static T call(T x) {
     return math::erfinv(x);
   }
 };

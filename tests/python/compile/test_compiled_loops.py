@@ -198,6 +198,21 @@ def test_steps_between_reductions_are_machine_code(f):
     assert _C._loop_counts()["used"] == before + (2 if f is layer_norm else 1)
 
 
+@pytest.mark.skipif(
+    facula.backends.cpu.get_cpu_capability() != "AVX512", reason="permutes of sixteen entries"
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["atan", "erfc", "tanh"])
+def test_functions_by_tables_are_machine_code(name, dtype):
+    x = facula.randn(5000, dtype=getattr(facula, dtype)) * 4
+    function = getattr(facula, name)
+    compiled(lambda: function(x) * 2 + 1)
+    before = _C._loop_counts()["used"]
+    got = _C._recorded(lambda: function(x) * 2 + 1)
+    assert got.equal(function(x) * 2 + 1)
+    assert _C._loop_counts()["used"] == before + 1
+
+
 def test_another_number_needs_no_other_code():
     x = facula.randn(5000)
     compiled(lambda: (x * 2 + 1).exp())
