@@ -5,10 +5,10 @@
 
 Times are whole calls on 16 K elements in the cache by one thread, in nanoseconds an element: the
 least of turns that alternate. Errors are the largest of 20,000 numbers (160 of 40 digits, where
-float64 is no yardstick) in units in the last place. `--ports` adds, for functions that run on packs,
-for how many cycles a vector of 512 bits keeps the busiest of a Skylake server's ports, by LLVM's
-model of it (llvm-mca): a figure for Intel's processors that needs none at hand. PyTorch and mpmath
-must be installed beside facula (`make oracle`).
+float64 is no yardstick) in units in the last place. `--ports` adds, for functions that run on
+packs, for how many cycles a vector of 512 bits keeps the busiest of a Skylake server's ports, by
+LLVM's model of it (llvm-mca): a figure for Intel's processors that needs none at hand. PyTorch and
+mpmath must be installed beside facula (`make oracle`).
 """
 
 import argparse
@@ -37,8 +37,8 @@ from test_function_accuracy import (  # noqa: E402
 ELEMENTS, TURNS, CALLS = 16 * 1024, 15, 20
 # As CMakeLists.txt has them for AVX-512.
 FLAGS = """-O3 -std=gnu++20 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512
--ffp-contract=off -fno-math-errno -fno-trapping-math -DFACULA_ISA=avx512 -DFACULA_HAS_AVX2 -DFACULA_HAS_AVX512
--Isrc -Ibuild/generated -Iinclude -S -x c++ -""".split()
+-ffp-contract=off -fno-math-errno -fno-trapping-math -DFACULA_ISA=avx512 -DFACULA_HAS_AVX2
+-DFACULA_HAS_AVX512 -Isrc -Ibuild/generated -Iinclude -S -x c++ -""".split()
 LOOP = """
 [[gnu::flatten]] void marked_{name}_{type}({type}* out, const {type}* in, long n) {{
   using P = facula::scalar::math::Pack<{type}, facula::scalar::packs_of<{record}, {type}>()>;
