@@ -6,7 +6,7 @@ from importlib import import_module
 import facula
 import pytest
 from facula.distributed import tensor
-from facula.distributed.tensor import experimental, parallel
+from facula.distributed.tensor import _dispatch, _rules, experimental, parallel
 
 MODULES = [
     "device_mesh",
@@ -27,6 +27,16 @@ MODULES = [
     "tensor.parallel.loss",
     "tensor.placement_types",
 ]
+
+
+@pytest.fixture(autouse=True)
+def own_rules():
+    """What examples register is gone after them: later tests of this process call operators."""
+    before = dict(_rules.registered)
+    yield
+    _rules.registered.clear()
+    _rules.registered.update(before)
+    _dispatch.forget_plans()
 
 
 @pytest.mark.parametrize("name", MODULES)
