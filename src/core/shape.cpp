@@ -150,7 +150,8 @@ int64_t extent(IntSpan sizes, IntSpan strides) {
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 0) return 0;
     int64_t step;
-    const bool over = __builtin_mul_overflow(sizes[d] - 1, strides[d], &step) ||
+    const bool over = __builtin_sub_overflow(sizes[d], 1, &step) ||
+                      __builtin_mul_overflow(step, strides[d], &step) ||
                       __builtin_add_overflow(last, step, &last);
     check(!over, "Storage size calculation overflowed with sizes=", str(sizes),
           " and strides=", str(strides));

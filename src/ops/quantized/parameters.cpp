@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+
 namespace facula {
 namespace {
 
@@ -35,10 +37,14 @@ AffineChoice choose_parameters(float low, float high, int64_t least, int64_t gre
     least /= 2;
     greatest /= 2;
   }
-  const double steps = static_cast<double>(greatest - least);
+  int64_t range;
+  check(!__builtin_sub_overflow(greatest, least, &range),
+        "quantization range: expected quant_min and quant_max less than 2^63 apart; got ", least,
+        " and ", greatest);
+  const double steps = static_cast<double>(range);
   const bool around_zero = low < 0 && high > 0 && options.preserves_zero_center;
   Range r{low, high};
-  if (around_zero) r = centred(r, greatest - least);
+  if (around_zero) r = centred(r, range);
   r = {std::min(r.low, 0.0), std::max(r.high, 0.0)};
   double scale = (r.high - r.low) / steps;
   if (static_cast<float>(scale) == 0.0f || std::isinf(1.0f / static_cast<float>(scale)))

@@ -360,3 +360,13 @@ REPRS = {
 def test_repr(name):
     facula.set_printoptions(profile="default")
     assert repr(facula.arange(3, dtype=facula.uint8).view(dtype(name))) == REPRS[name]
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_norms_of_bcomplex32_are_refused(dim):
+    """Their loop stores floats, for which bfloat16 results have no room."""
+    x = facula.ones(3, 4, dtype=facula.bcomplex32)
+    with pytest.raises(NotImplementedError, match="not implemented for 'BComplex32'"):
+        facula.linalg.vector_norm(x, dim=dim)
+    with pytest.raises(NotImplementedError, match="not implemented for 'BComplex32'"):
+        facula._foreach_norm([x])

@@ -96,6 +96,8 @@ void reduce_tensor(const ReductionTable& t, const Tensor& self, const IntVec& di
   const DType wide = stored_result(t, out.dtype());
   const Tensor in = input_for(t, self, wide);
   const ReductionFn loop = loop_for(t, in.dtype());
+  if (t.converts && t.result[loop_slot(in.dtype())] != wide)
+    not_implemented_for(t.kernel, self.dtype());
   const Tensor to = wide == out.dtype() ? out : empty_tensor(out.sizes(), wide);
   const ReducePlan plan = plan_reduction(in, dims);
   params.count = plan.count;

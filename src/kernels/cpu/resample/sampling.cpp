@@ -122,7 +122,8 @@ struct PlanePoints {
       inside[t][i] = static_cast<uint64_t>(y) < static_cast<uint64_t>(reader.in.sizes[3]) &&
                      static_cast<uint64_t>(x) < static_cast<uint64_t>(reader.in.sizes[4]);
       offset[t][i] = y * reader.in.strides[3] + x * reader.in.strides[4];
-      weight[t][i] = (t < 2 ? upper : lower)[2 * i + t % 2];
+      const A* weights = t < 2 ? upper : lower;
+      weight[t][i] = weights[2 * i + t % 2];
     }
   }
 
