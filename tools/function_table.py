@@ -34,6 +34,7 @@ from test_function_accuracy import (  # noqa: E402
     largest_errors,
 )
 
+ANALYSER = shutil.which("llvm-mca-19") or shutil.which("llvm-mca")
 ELEMENTS, TURNS, CALLS = 16 * 1024, 15, 20
 # As CMakeLists.txt has them for AVX-512.
 FLAGS = """-O3 -std=gnu++20 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512
@@ -116,9 +117,8 @@ def analysed(file, loops):
     with tempfile.NamedTemporaryFile(suffix=".s") as assembly:
         command = ["g++", *FLAGS, "-o", assembly.name]
         subprocess.run(command, input=source, text=True, check=True, cwd=ROOT)
-        analyser = shutil.which("llvm-mca-19") or shutil.which("llvm-mca")
         report = subprocess.run(
-            [analyser, "-mcpu=skylake-avx512", "-instruction-info=0", assembly.name],
+            [ANALYSER, "-mcpu=skylake-avx512", "-instruction-info=0", assembly.name],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
         ).stdout  # fmt: skip
     cycles = {}
@@ -136,6 +136,8 @@ def main():
     parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
     parser.add_argument("--ports", action="store_true", help="cycles on an Intel core, by llvm-mca")
     options = parser.parse_args()
+    if options.ports and not ANALYSER:
+        parser.error("--ports: expected llvm-mca or llvm-mca-19 (Debian: llvm-19) on the path")
     for module in (facula, torch):
         module.set_num_threads(1)
     ports = busiest_ports() if options.ports else {}

@@ -1,6 +1,5 @@
 """tools/function_table.py: the table of speed and error."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -17,7 +16,7 @@ def test_a_row_has_times_and_errors_of_both():
     assert min(times) > 0 and 0 < max(errors) < 2
 
 
-@pytest.mark.skipif(not shutil.which("llvm-mca-19"), reason="no llvm-mca")
+@pytest.mark.skipif(not function_table.ANALYSER, reason="no llvm-mca")
 def test_ports_are_those_of_a_loop_of_vectors():
     loops = "".join(
         function_table.LOOP.format(
