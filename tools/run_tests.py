@@ -15,6 +15,7 @@ import argparse
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -187,6 +188,9 @@ def main():
     parser.add_argument("--reset", action="store_true", help="forget earlier reports first")
     parser.add_argument("--options", default="", help="further options of the suite's runner")
     options = parser.parse_args()
+    # Background jobs of a shell ignore Ctrl-C, and so would the programs that tests interrupt.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     unknown = {suite for suite in options.suites if suite.split("/")[0] not in SECONDS}
     if unknown:
         raise Failure(f"unknown suite {sorted(unknown)[0]!r}; there are {', '.join(SECONDS)}")
