@@ -12,9 +12,18 @@
 namespace facula {
 namespace {
 
+bool referenced_once(const Tensor& t) {
+  return t->use_count() - pending_references(*t.get()) == 1 && !t->extension &&
+         !t->layers.has(Layer::Subclass);
+}
+
+// Whether nobody else sees the tensor's memory. A view counts if its base is all that shares the
+// memory with it, and nobody has the base: the transpose of a product that was just made, say.
 bool sole_owner(const Tensor& t) {
-  return t->use_count() - pending_references(*t.get()) == 1 && t->storage->use_count() == 1 &&
-         !t->extension && !(t->layers.has(Layer::Subclass));
+  if (!referenced_once(t)) return false;
+  if (t->storage->use_count() == 1) return true;
+  return t->storage->use_count() == 2 && is_view(t) && referenced_once(t->autograd->base) &&
+         t->autograd->base.numel() == t.numel();
 }
 
 bool expandable(IntSpan from, IntSpan to) {

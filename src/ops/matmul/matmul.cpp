@@ -120,9 +120,10 @@ void meta_baddbmm(Meta& m, const Tensor& self, const Tensor& batch1, const Tenso
 
 // --- composites
 
+Tensor conjugate(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
+
 Tensor adjoint(const Tensor& t) {
-  const Tensor x = ops::transpose(t, -2, -1);
-  return is_complex(t.dtype()) ? ops::conj(x) : x;
+  return conjugate(ops::transpose(t, -2, -1));
 }
 
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
@@ -359,8 +360,35 @@ Tensor scaled(const Tensor& grad, const Scalar& by) {
   return by.equals(1) ? grad : ops::mul(grad, by.conj());
 }
 
-Tensor mm_first(Backward& b) { return ops::mm(b.grad(), adjoint(b["mat2"])); }
-Tensor mm_second(Backward& b) { return ops::mm(adjoint(b["self"]), b.grad()); }
+bool column_major(IntSpan sizes, IntSpan strides) {
+  return sizes.size() == 2 && strides.size() == 2 && strides[0] == 1 && strides[1] == sizes[0];
+}
+
+// The gradient of a factor is computed in the factor's own layout: a weight that `w.t()` hands to
+// the product is column-major there, and so its gradient needs no copy to have the weight's strides.
+Tensor gradient_of_left(const Tensor& grad, const Tensor& right, IntSpan sizes, IntSpan strides) {
+  if (!column_major(sizes, strides)) return ops::mm(grad, adjoint(right));
+  return ops::t(ops::mm(conjugate(right), ops::t(grad)));
+}
+Tensor gradient_of_right(const Tensor& grad, const Tensor& left, IntSpan sizes, IntSpan strides) {
+  if (!column_major(sizes, strides)) return ops::mm(adjoint(left), grad);
+  return ops::t(ops::mm(ops::t(grad), conjugate(left)));
+}
+
+Tensor mm_first(Backward& b) {
+  return gradient_of_left(b.grad(), b["mat2"], b.sizes("self"), b.strides("self"));
+}
+Tensor mm_second(Backward& b) {
+  return gradient_of_right(b.grad(), b["self"], b.sizes("mat2"), b.strides("mat2"));
+}
+Tensor addmm_first(Backward& b) {
+  return scaled(gradient_of_left(b.grad(), b["mat2"], b.sizes("mat1"), b.strides("mat1")),
+                b.scalar("alpha"));
+}
+Tensor addmm_second(Backward& b) {
+  return scaled(gradient_of_right(b.grad(), b["mat1"], b.sizes("mat2"), b.strides("mat2")),
+                b.scalar("alpha"));
+}
 
 Tensor outer_conj(const Tensor& a, const Tensor& b) { return ops::outer(a, ops::conj(b)); }
 
@@ -373,7 +401,7 @@ OP(mm){
     .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
     .doc = "Product of two matrices: (n, k) times (k, m) gives (n, m).",
     .forms = function | method | out,
-    .flags = exact_out,
+    .flags = exact_out | reads_strides,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_mm>,
@@ -387,7 +415,7 @@ OP(addmm){
         "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     .doc = "beta * self + alpha * mat1 @ mat2, self broadcast to the product's shape.",
     .forms = all_forms,
-    .flags = exact_out,
+    .flags = exact_out | reads_strides,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_addmm>,
@@ -395,18 +423,8 @@ OP(addmm){
     .derivatives =
         {
             vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
-            vjp(
-                "mat1",
-                [](Backward& b) {
-                  return scaled(ops::mm(b.grad(), adjoint(b["mat2"])), b.scalar("alpha"));
-                },
-                saves("mat2")),
-            vjp(
-                "mat2",
-                [](Backward& b) {
-                  return scaled(ops::mm(adjoint(b["mat1"]), b.grad()), b.scalar("alpha"));
-                },
-                saves("mat1")),
+            vjp("mat1", addmm_first, saves("mat2")),
+            vjp("mat2", addmm_second, saves("mat1")),
         },
     .batch = batch::add_matmul,
     .old_order = "beta self alpha mat1 mat2",
