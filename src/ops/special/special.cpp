@@ -17,7 +17,7 @@ struct erf {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 550;
   using Narrow = erf_narrow;
-  static constexpr Packs packs{4, 4};
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::erf(x);
@@ -117,9 +117,10 @@ struct erfcx {
 
 struct ndtr {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 1500;
+  static constexpr int cost = 1300;
+  static constexpr Packs packs{4, 4};
   template <class T>
-  static T call(T x) {
+  FACULA_SCALAR static T call(T x) {
     return math::ndtr(x);
   }
 };
