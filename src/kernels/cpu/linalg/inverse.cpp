@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cpu/linalg/inverse_blocks.h"
 #include "kernels/cpu/linalg/matrices.h"
 #include "kernels/cpu/linalg/parts.h"
 #include "kernels/cpu/linalg/side_by_side.h"
@@ -74,8 +75,9 @@ class Elimination {
   int64_t n_;
 };
 
+// Batches of small matrices, row by row.
 template <class T>
-void invert_all(const Tensor& from, const Tensor& to, int32_t* status) {
+void invert_small(const Tensor& from, const Tensor& to, int32_t* status) {
   const int64_t n = from.size(-1), area = n * n, count = area == 0 ? 0 : from.numel() / area;
   auto invert_one = [&](int64_t i) {
     std::vector<T> work(static_cast<size_t>(area));
@@ -85,7 +87,6 @@ void invert_all(const Tensor& from, const Tensor& to, int32_t* status) {
     for (int64_t d = 0; d < n; ++d) result[d * n + d] = T(1);
     status[i] = Elimination<T>(work.data(), result, n).run();
   };
-  if (n > side_by_side_order) return for_each_matrix(count, area * n, invert_one);
   for_each_part(count, area * n, [&](int64_t first, int64_t many) {
     int64_t done = 0;
     if constexpr (!is_complex_v<T>)
@@ -95,13 +96,34 @@ void invert_all(const Tensor& from, const Tensor& to, int32_t* status) {
   });
 }
 
+// Matrices row by row into inverses column by column.
+template <class T>
+void invert_large(const Tensor& from, const Tensor& to, int32_t* status) {
+  const int64_t n = from.size(-1), area = n * n;
+  for_each_matrix(matrix_count(from), area * n, [&](int64_t i) {
+    status[i] =
+        FACULA_OF_ISA(invert_by_blocks<T>)(from.data<T>() + i * area, n, to.data<T>() + i * area);
+  });
+}
+
 }  // namespace
 
 void invert(const Tensor& A, const Tensor& inverse, const Tensor& status) {
+  if (A.size(-1) > side_by_side_order) {
+    const Tensor from = contiguous(A);
+    const ColumnResult result(inverse);
+    const ContiguousResult codes(status);
+    auto run = [&]<class T>(Type<T>) {
+      invert_large<T>(from, result.tensor(), codes.tensor().data<int32_t>());
+    };
+    dispatch<float, double, ComplexTypes>(A.dtype(), "linalg_inv_cpu", run);
+    result.store();
+    return codes.store();
+  }
   fill(status, 0);
   const Tensor from = contiguous(A), rows = empty_tensor(A.sizes(), A.dtype()),
                codes = contiguous(status);
-  auto run = [&]<class T>(Type<T>) { invert_all<T>(from, rows, codes.data<int32_t>()); };
+  auto run = [&]<class T>(Type<T>) { invert_small<T>(from, rows, codes.data<int32_t>()); };
   dispatch<float, double, ComplexTypes>(A.dtype(), "linalg_inv_cpu", run);
   copy(inverse, rows);
   if (!codes.is_same(status)) copy(status, codes);

@@ -15,6 +15,7 @@ constexpr int order = 32;  // of a block of the diagonal
 template <class T>
 class DiagonalBlock {
   static constexpr int together = 4;  // columns of X, so that one's division waits beside others'
+  static constexpr int row_vectors = 4;
   static constexpr int lanes = max_of(vector_bytes / static_cast<int>(sizeof(T)), 2);
 
  public:
@@ -27,6 +28,8 @@ class DiagonalBlock {
   }
 
   void solve() const {
+    if constexpr (!is_complex_v<T>)
+      if (s_.x_cs == 1) return solve_by_rows();
     parallel_for(s_.k, 256, [this](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; c += together)
         solve_columns(c, static_cast<int>(min_of(end - c, int64_t{together})));
@@ -52,6 +55,34 @@ class DiagonalBlock {
         for (int i = j / lanes * lanes; i < order; i += lanes)
           for (int l = i; l < i + lanes; ++l) rest[c][l] = rest[c][l] - column[l] * found;
       }
+    }
+  }
+
+  // The same sums where rows of X are contiguous: a vector has an element of several columns.
+  void solve_by_rows() const {
+    constexpr int64_t width = row_vectors * lanes;
+    parallel_for(ceil_div(s_.k, width), ceil_div(256, width), [this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        solve_vectors(i * width, static_cast<int>(min_of(s_.k - i * width, width)));
+    });
+  }
+  void solve_vectors(int64_t first, int count) const {
+    using S = Simd<T>;
+    using Vec = typename S::Vec;
+    alignas(vector_bytes) Vec found[order][row_vectors] = {};
+    const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+    for (int i = 0; i < n_; ++i) {
+      T* const x = s_.x + row(i) * s_.x_rs + first;
+      __builtin_memcpy(found[i], x, bytes);
+      Vec rest[row_vectors];
+      for (int v = 0; v < row_vectors; ++v) rest[v] = found[i][v];
+      for (int j = 0; j < i; ++j) {
+        const Vec factor = S::broadcast(below_[j * order + i]);
+        for (int v = 0; v < row_vectors; ++v) rest[v] = rest[v] - factor * found[j][v];
+      }
+      for (int v = 0; v < row_vectors; ++v)
+        found[i][v] = s_.unit ? rest[v] : rest[v] / S::broadcast(pivots_[i]);
+      __builtin_memcpy(x, found[i], bytes);
     }
   }
 
