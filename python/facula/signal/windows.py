@@ -92,8 +92,11 @@ def _sum_of_cosines(points, a):
     if points.M <= 1:
         return facula.ones((points.M,), **points.options)
     angles = points.ramp(0.0, 2 * math.pi)
-    terms = [(-1) ** k * weight * (angles * k).cos() for k, weight in enumerate(a)]
-    return facula.stack(terms).sum(0)
+    total = angles * 0 + a[0]  # the cosine of 0 x is 1
+    for k, weight in enumerate(a[1:], start=1):
+        cosines = (angles if k == 1 else angles * k).cos()
+        total.add_(cosines, alpha=float((-1) ** k * weight))
+    return total
 
 
 @_window
