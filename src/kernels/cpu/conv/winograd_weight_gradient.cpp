@@ -5,15 +5,17 @@
 #include "kernels/cpu/conv/padded_planes.h"
 #include "kernels/cpu/conv/winograd.h"
 #include "kernels/cpu/conv/winograd_tiles.h"
+#include "kernels/cpu/simd/block_sizes.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
-// sums[part][row][channel] = sum over tiles of gradients[part][row][tile] *
+// sums[part][row][channel] = sum over tiles of gradients[part][tile][row] *
 // inputs[part][tile][channel].
 //
-// Tiles are taken in steps of a size that only the shape decides, and every sum adds up its steps
-// in order: the same bits for any number of threads.
+// Small sums are taken by ranges of tiles, each transformed, multiplied and added up by one thread
+// in its own caches. Large ones are taken once, and a step's transforms and products shared out.
+// Shape and caches alone decide on ranges and steps: the same bits for any number of threads.
 class WinogradGradient {
  public:
   WinogradGradient(const ConvShape& s, const ConvTensor<const float>& grad,
@@ -26,82 +28,104 @@ class WinogradGradient {
         grad_(plane_of(s.output, grad.strides)),
         input_(plane_of(s.input, input.strides)),
         grid_(s.batch, s.output[1], s.output[2]),
+        shared_(winograd_parts * rows_ * channels_ * static_cast<int64_t>(sizeof(float)) >
+                block_sizes().own_tiles),
+        step_(shared_ ? shared_step : own_step),
+        ranges_(shared_ ? 1 : max_of(int64_t{1}, min_of(grid_.count() / shared_step, most_ranges))),
         channel_pitch_(channels_ + float_lanes),
-        input_pitch_(depth * channel_pitch_),
-        grad_pitch_(rows_ * packed_pitch<float>),
+        row_pitch_(rows_ + float_lanes),
+        input_pitch_(step_ * channel_pitch_),
+        grad_pitch_(step_ * row_pitch_),
         sum_pitch_(rows_ * channels_ + float_lanes),
-        inputs_(winograd_parts * input_pitch_),
-        gradients_(winograd_parts * grad_pitch_),
-        sums_(winograd_parts * sum_pitch_) {}
+        sums_(ranges_ * range_pitch()) {}
 
   // False where an element is not finite.
   bool run(const ConvTensor<float>& grad_weight) const {
-    for (int64_t first = 0; first < grid_.count(); first += depth) {
-      const int64_t count = min_of(depth, grid_.count() - first);
-      parallel_for(ceil_div(count, block), 1, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b)
-          transform(first, b * block, min_of(block, count - b * block));
-      });
-      const int64_t blocks = ceil_div(rows_, row_block);
-      parallel_for(winograd_parts * blocks, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          add_products(static_cast<int>(i / blocks), i % blocks * row_block, count, first > 0);
-      });
-    }
+    parallel_for(ranges_, 1, [&](int64_t begin, int64_t end) {
+      const Scratch<float> inputs(winograd_parts * input_pitch_);
+      const Scratch<float> gradients(winograd_parts * grad_pitch_);
+      for (int64_t r = begin; r < end; ++r)
+        run_range(r, {inputs.get(), gradients.get(), sums_.get() + r * range_pitch()});
+    });
     return write(grad_weight);
   }
 
  private:
-  static constexpr int64_t depth = 128, block = 16, row_block = 8 * max_tile_rows;
+  static constexpr int64_t shared_step = 128, own_step = 64, most_ranges = 8;
+  static constexpr int64_t block = 16, row_block = 8 * max_tile_rows;
+
+  // What one range works on: the transforms of a step, and its sums.
+  struct Work {
+    float *inputs, *gradients, *sums;
+  };
 
   static TiledPlane plane_of(const int64_t* sizes, const int64_t* strides) {
     return {sizes[1], sizes[2], strides[0], strides[3], strides[4]};
   }
 
+  int64_t range_pitch() const { return winograd_parts * sum_pitch_; }
+
+  // The loops within a range of its own run serially.
+  void run_range(int64_t range, const Work& work) const {
+    const int64_t begin = range * grid_.count() / ranges_;
+    const int64_t end = (range + 1) * grid_.count() / ranges_;
+    const int64_t row_blocks = ceil_div(rows_, row_block), jobs = winograd_parts * row_blocks;
+    for (int64_t first = begin; first < end; first += step_) {
+      const int64_t count = min_of(step_, end - first), pieces = ceil_div(count, block);
+      parallel_for(pieces, shared_ ? 1 : pieces, [&](int64_t from, int64_t to) {
+        transform(work, first, from * block, min_of(to * block, count) - from * block);
+      });
+      parallel_for(jobs, shared_ ? 1 : jobs, [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i)
+          add_products(work, i / row_blocks, i % row_blocks * row_block, count, first > begin);
+      });
+    }
+  }
+
   // Tiles [at, at + count) of the step that begins at tile `first`.
-  void transform(int64_t first, int64_t at, int64_t count) const {
+  void transform(const Work& work, int64_t first, int64_t at, int64_t count) const {
     int64_t input_parts[winograd_parts], grad_parts[winograd_parts];
     for (int p = 0; p < winograd_parts; ++p) {
-      input_parts[p] = p * input_pitch_ + at * channel_pitch_;
-      grad_parts[p] = p * (block * rows_ + float_lanes);
+      input_parts[p] = p * input_pitch_;
+      grad_parts[p] = p * grad_pitch_;
     }
-    const Scratch<float> transposed(winograd_parts * (block * rows_ + float_lanes));
     grid_.for_runs(first + at, count, [&](const TileRun& run) {
+      const int64_t tile = at + run.done;
       transform_inputs(input_data_ + run.image * input_.image_stride, input_, 2 * run.row - pad_[0],
                        2 * run.column - pad_[1], run.count, channels_,
-                       {inputs_.get() + run.done * channel_pitch_, input_parts, channel_pitch_});
+                       {work.inputs + tile * channel_pitch_, input_parts, channel_pitch_});
       transform_gradients(grad_data_ + run.image * grad_.image_stride, grad_, 2 * run.row,
                           2 * run.column, run.count, rows_,
-                          {transposed.get() + run.done * rows_, grad_parts, rows_});
+                          {work.gradients + tile * row_pitch_, grad_parts, row_pitch_});
     });
-    for (int p = 0; p < winograd_parts; ++p)
-      copy_matrix(gradients_.get() + p * grad_pitch_ + at, packed_pitch<float>,
-                  transposed.get() + grad_parts[p], 1, rows_, rows_, count);
   }
 
-  // Rows from `row` on, at most row_block of them. The tiles of a step have sums of their own,
-  // which keeps both them and the sums over steps short.
-  void add_products(int part, int64_t row, int64_t count, bool add) const {
+  // Rows from `row` on, at most row_block of them. Where there is but one range, its steps have
+  // sums of their own, which keeps both them and the sums over steps short.
+  void add_products(const Work& work, int64_t part, int64_t row, int64_t count, bool add) const {
     const RowPanels panels(min_of(row_block, rows_ - row));
-    const Scratch<float> room(panels.rows * channels_);
-    float* total = sums_.get() + part * sum_pitch_ + row * channels_;
-    float* sums = add ? room.get() : total;
-    for (int64_t tile = 0; tile < count; tile += winograd_depth)
-      multiply(part, row, panels, tile, min_of(winograd_depth, count - tile), sums);
-    for (int64_t i = 0; add && i < panels.rows * channels_; ++i) total[i] += sums[i];
+    float* total = work.sums + part * sum_pitch_ + row * channels_;
+    if (!add || !shared_) return multiply(work, part, row, panels, count, total, add);
+    const Scratch<float> sums(panels.rows * channels_);
+    multiply(work, part, row, panels, count, sums.get(), false);
+    for (int64_t i = 0; i < panels.rows * channels_; ++i) total[i] += sums.get()[i];
   }
 
-  void multiply(int part, int64_t row, const RowPanels& panels, int64_t tile, int64_t length,
-                float* sums) const {
-    const float* left = gradients_.get() + part * grad_pitch_ + row * packed_pitch<float> + tile;
-    const float* right = inputs_.get() + part * input_pitch_ + tile * channel_pitch_;
+  void multiply(const Work& work, int64_t part, int64_t row, const RowPanels& panels, int64_t count,
+                float* sums, bool add) const {
+    const float* left = work.gradients + part * grad_pitch_ + row;
+    const float* right = work.inputs + part * input_pitch_;
     const int64_t width = tile_vectors(panels.tallest()) * float_lanes;
     for (int64_t c = 0; c < channels_; c += width) {
       const int vectors = static_cast<int>(min_of(width, channels_ - c) / float_lanes);
-      for (int64_t i = 0; i < panels.count; ++i)
-        tile_kernel<float>(panels.height(i), vectors)(
-            length, left + panels.begin(i) * packed_pitch<float>, right + c, channel_pitch_,
-            sums + panels.begin(i) * channels_ + c, channels_, 1.0f, tile > 0 ? 1.0f : 0.0f);
+      for (int64_t i = 0; i < panels.count; ++i) {
+        const auto kernel = column_tile_kernel<float>(panels.height(i), vectors);
+        float* to = sums + panels.begin(i) * channels_ + c;
+        for (int64_t tile = 0; tile < count; tile += winograd_depth)
+          kernel(min_of(winograd_depth, count - tile), left + tile * row_pitch_ + panels.begin(i),
+                 row_pitch_, right + tile * channel_pitch_ + c, channel_pitch_, to, channels_,
+                 add || tile > 0 ? 1.0f : 0.0f);
+      }
     }
   }
 
@@ -109,11 +133,25 @@ class WinogradGradient {
     const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 12) / channels_);
     const Scratch<uint8_t> finite(rows_);
     parallel_for(rows_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) finite.get()[r] = write_row(grad_weight, r);
+      for (int64_t r = begin; r < end; ++r) {
+        add_ranges(r);
+        finite.get()[r] = write_row(grad_weight, r);
+      }
     });
     for (int64_t r = 0; r < rows_; ++r)
       if (finite.get()[r] == 0) return false;
     return true;
+  }
+
+  // Adds up one row's sums into those of the first range.
+  void add_ranges(int64_t row) const {
+    for (int p = 0; p < winograd_parts; ++p) {
+      float* total = sums_.get() + p * sum_pitch_ + row * channels_;
+      for (int64_t r = 1; r < ranges_; ++r) {
+        const float* more = total + r * range_pitch();
+        for (int64_t c = 0; c < channels_; ++c) total[c] += more[c];
+      }
+    }
   }
 
   bool write_row(const ConvTensor<float>& grad_weight, int64_t row) const {
@@ -140,8 +178,9 @@ class WinogradGradient {
   const float* input_data_;
   TiledPlane grad_, input_;
   TileGrid grid_;
-  int64_t channel_pitch_, input_pitch_, grad_pitch_, sum_pitch_;
-  Scratch<float> inputs_, gradients_, sums_;
+  bool shared_;
+  int64_t step_, ranges_, channel_pitch_, row_pitch_, input_pitch_, grad_pitch_, sum_pitch_;
+  Scratch<float> sums_;
 };
 
 }  // namespace

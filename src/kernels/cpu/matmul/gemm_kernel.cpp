@@ -17,6 +17,20 @@ template <class T, size_t... I>
   return __builtin_shufflevector(low, high, I...);
 }
 
+// Where a kernel finds the elements of A: in packed rows, or in columns of rows side by side.
+template <class T>
+struct PackedLeft {
+  const T* at;
+  T get(int64_t row, int64_t p) const { return at[row * packed_pitch<T> + p]; }
+};
+
+template <class T>
+struct ColumnLeft {
+  const T* at;
+  int64_t stride;
+  T get(int64_t row, int64_t p) const { return at[p * stride + row]; }
+};
+
 // Where a kernel finds the vectors of a row of B.
 template <class T, bool Distant>
 struct DenseRows {
@@ -47,8 +61,8 @@ struct ScatteredRows {
 };
 
 // Every loop over accumulators is unrolled by pragma: otherwise g++ keeps them in memory.
-template <class T, int M, int N, class Rows>
-[[gnu::always_inline]] inline void run_tile(int64_t k, const T* __restrict a, const Rows& b,
+template <class T, int M, int N, class Left, class Rows>
+[[gnu::always_inline]] inline void run_tile(int64_t k, const Left& a, const Rows& b,
                                             T* __restrict c, int64_t c_rs, T alpha, T beta) {
   using S = Simd<T>;
   using V = typename S::Vec;
@@ -65,7 +79,7 @@ template <class T, int M, int N, class Rows>
     for (int j = 0; j < N; ++j) right[j] = b.load(row, j);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      const V left = S::broadcast(a[i * packed_pitch<T> + p]);
+      const V left = S::broadcast(a.get(i, p));
 #pragma GCC unroll 16
       for (int j = 0; j < N; ++j) sum[i][j] = multiply_add<V>(left, right[j], sum[i][j]);
     }
@@ -95,7 +109,7 @@ struct DenseTiles {
   template <int M, int N>
   static void run(int64_t k, const T* a, const T* b, int64_t b_rs, T* c, int64_t c_rs, T alpha,
                   T beta) {
-    run_tile<T, M, N>(k, a, DenseRows<T, Distant>{b, b_rs}, c, c_rs, alpha, beta);
+    run_tile<T, M, N>(k, PackedLeft<T>{a}, DenseRows<T, Distant>{b, b_rs}, c, c_rs, alpha, beta);
   }
 };
 
@@ -105,7 +119,18 @@ struct ScatteredTiles {
   template <int M, int N>
   static void run(int64_t k, const T* a, const T* b, const int64_t* b_rows, int64_t b_step, T* c,
                   int64_t c_rs, T alpha, T beta) {
-    run_tile<T, M, N>(k, a, ScatteredRows<T, Paired>{b, b_rows, b_step}, c, c_rs, alpha, beta);
+    run_tile<T, M, N>(k, PackedLeft<T>{a}, ScatteredRows<T, Paired>{b, b_rows, b_step}, c, c_rs,
+                      alpha, beta);
+  }
+};
+
+template <class T>
+struct ColumnTiles {
+  using Kernel = ColumnTileKernel<T>;
+  template <int M, int N>
+  static void run(int64_t k, const T* a, int64_t a_cs, const T* b, int64_t b_rs, T* c, int64_t c_rs,
+                  T beta) {
+    run_tile<T, M, N>(k, ColumnLeft<T>{a, a_cs}, DenseRows<T, false>{b, b_rs}, c, c_rs, T(1), beta);
   }
 };
 
@@ -159,6 +184,12 @@ ScatteredTileKernel<T> paired_tile_kernel(int rows, int vectors) {
     return kernel_table<ScatteredTiles<T, true>>.at[rows - 1][vectors - 1];
   return nullptr;
 }
+
+template <class T>
+ColumnTileKernel<T> column_tile_kernel(int rows, int vectors) {
+  return kernel_table<ColumnTiles<T>>.at[rows - 1][vectors - 1];
+}
+template ColumnTileKernel<float> column_tile_kernel<float>(int, int);
 
 template <class T>
 struct TileInstance {

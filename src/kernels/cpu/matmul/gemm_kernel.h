@@ -48,6 +48,14 @@ ScatteredTileKernel<T> scattered_tile_kernel(int rows, int vectors);
 template <class T>
 ScatteredTileKernel<T> paired_tile_kernel(int rows, int vectors);
 
+// And with A by columns, for which nothing is packed: row i of A at step p is a[p * a_cs + i].
+// alpha is 1. T: float.
+template <class T>
+using ColumnTileKernel = void (*)(int64_t k, const T* a, int64_t a_cs, const T* b, int64_t b_rs,
+                                  T* c, int64_t c_rs, T beta);
+template <class T>
+ColumnTileKernel<T> column_tile_kernel(int rows, int vectors);
+
 // `rows` rows cut into panels of at most `most` whose heights differ by one at most: a short last
 // panel would leave the multiply units waiting for its few sums.
 struct RowPanels {
