@@ -3,6 +3,7 @@
 #include "kernels/cpu/conv/bf16_weight_gradient.h"
 #include "kernels/cpu/conv/channels_last_copy.h"
 #include "kernels/cpu/conv/channels_last_gemm.h"
+#include "kernels/cpu/conv/pointwise.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -110,11 +111,26 @@ void backward_input(const ConvShape& s, const ConvTensor<const T>& grad,
         run_phase(s, phase, grad, weight, bias, result);
 }
 
+// Whether a product for each image spares copies with the channels innermost.
+template <class T>
+bool suits_planes(const ConvShape& s, const ConvTensor<const T>& source,
+                  const ConvTensor<T>& result) {
+  return std::is_same_v<T, float> && is_pointwise(s) && has_dense_planes(source, s.output) &&
+         has_dense_planes(result, s.output);
+}
+
 }  // namespace
 
 template <class T>
 void im2col_forward(const ConvShape& s, const ConvTensor<const T>& input,
                     const ConvTensor<const T>& weight, const T* bias, const ConvTensor<T>& output) {
+  if constexpr (std::is_same_v<T, float>) {
+    const int64_t* st = weight.strides;
+    if (suits_planes(s, input, output))
+      return PointwiseProduct{s.batch,     s.out_channels, s.in_channels, volume(s.output),
+                              weight.data, st[0],          st[1],         bias}
+          .run(input, output);
+  }
   if constexpr (is_built<T>) {
     const ChannelsLastCopy<const T> source(input, s.batch, s.in_channels, s.input);
     const ChannelsLastCopy<T> result(output, s.batch, s.out_channels, s.output);
@@ -128,6 +144,13 @@ template <class T>
 void im2col_backward_input(const ConvShape& s, const ConvTensor<const T>& grad_output,
                            const ConvTensor<const T>& weight, const T* bias,
                            const ConvTensor<T>& grad_input) {
+  if constexpr (std::is_same_v<T, float>) {
+    const int64_t* st = weight.strides;
+    if (suits_planes(s, grad_output, grad_input))
+      return PointwiseProduct{s.batch,     s.in_channels, s.out_channels, volume(s.output),
+                              weight.data, st[1],         st[0],          bias}
+          .run(grad_output, grad_input);
+  }
   if constexpr (is_built<T>) {
     const ChannelsLastCopy<const T> source(grad_output, s.batch, s.out_channels, s.output);
     const ChannelsLastCopy<T> result(grad_input, s.batch, s.in_channels, s.input);
