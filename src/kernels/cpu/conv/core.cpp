@@ -29,8 +29,9 @@ void fill_unit(const TapSource<T>& s, Acc* planes, int64_t unit, int64_t begin, 
               s.strides + 2, s.layout, end - begin);
 }
 
-// A unit is one group of one image. Many or small units are done side by side, each by one thread;
-// few large ones in turn, each by all threads.
+// A unit is one group of one image. Many or small units, or as many as keep all threads busy, are
+// done side by side, each by one thread: planes that one thread fills and another reads come
+// slowly. Few large ones are done in turn, each by all threads.
 template <class T, class Acc>
 void run_taps(const TapSource<T>& source, const TapSum<Acc>& sum, const TapResult<T>& result) {
   const DirectConvolution<T, Acc> engine(sum, source.layout, result);
@@ -39,7 +40,7 @@ void run_taps(const TapSource<T>& source, const TapSum<Acc>& sum, const TapResul
   const int64_t panel_work =
       max_of(sum.rows * max_of(sum.taps, int64_t{1}) * engine.lanes, int64_t{1});
   const int64_t grain = max_of((int64_t{1} << 18) / panel_work, int64_t{1});
-  if (units >= 8 || panels <= grain) {
+  if (units >= 8 || units % num_threads() == 0 || panels <= grain) {
     parallel_for(units, max_of(grain / panels, int64_t{1}), [&](int64_t begin, int64_t end) {
       const Scratch<Acc> planes(plane + plane_slack);
       clear(planes.get(), plane + plane_slack);
