@@ -113,7 +113,9 @@ class WinogradWeights {
 // steps are shared out each. Shape and caches alone decide on blocks, and these change no sum.
 class WinogradEngine {
  public:
-  WinogradEngine(const WinogradSum& sum, const WinogradWeights& weights, const float* bias)
+  // `least` blocks, where tiles suffice for so many of them.
+  WinogradEngine(const WinogradSum& sum, const WinogradWeights& weights, const float* bias,
+                 int64_t least)
       : sum_(sum),
         weights_(weights),
         bias_(bias),
@@ -128,11 +130,16 @@ class WinogradEngine {
     shared_ = winograd_parts * sum.channels * sum.rows > own;
     const int64_t block = shared_ ? block_sizes().shared_tiles / floats : own;
     const int64_t most = max_of(block / tile, int64_t{2 * max_tile_rows});
-    const int64_t wanted = shared_ ? 1 : min_of(grid_.count() / max_tile_rows, int64_t{8});
+    const int64_t wanted = shared_ ? 1 : min_of(grid_.count() / max_tile_rows, least);
     const int64_t blocks = max_of(ceil_div(grid_.count(), most), wanted);
     block_ = ceil_div(grid_.count(), blocks);
     slot_pitch_ = (block_ + 1) * packed_pitch<float>;
     part_pitch_ = block_ * sum_pitch_ + float_lanes;
+  }
+
+  // Images that fill a block, 0 for blocks that all threads share.
+  int64_t images_of_a_block() const {
+    return shared_ ? 0 : ceil_div(block_, grid_.rows * grid_.columns);
   }
 
   // `broken[image]` is set where a result is not finite.
@@ -259,17 +266,51 @@ TiledPlane plane_of(const int64_t* sizes, const int64_t* strides) {
   return {sizes[1], sizes[2], strides[0], strides[3], strides[4]};
 }
 
-void run_sum(WinogradSum sum, const KernelView& view, const float* bias,
-             const ConvTensor<const float>& source, const int64_t* source_sizes,
-             const ConvTensor<float>& result, const int64_t* result_sizes, uint8_t* broken) {
-  const ChannelsLastCopy<const float> from(source, sum.batch, sum.channels, source_sizes);
-  const ChannelsLastCopy<float> to(result, sum.batch, sum.rows, result_sizes);
+// What a sum reads and writes, as it lies in memory.
+struct WinogradOperands {
+  ConvTensor<const float> source;
+  const int64_t* source_sizes;
+  ConvTensor<float> result;
+  const int64_t* result_sizes;
+
+  bool copied() const { return source.strides[1] != 1 || result.strides[1] != 1; }
+  WinogradOperands from_image(int64_t image) const {
+    WinogradOperands o = *this;
+    o.source.data += image * source.strides[0];
+    o.result.data += image * result.strides[0];
+    return o;
+  }
+};
+
+inline constexpr int64_t least_jobs = 8;
+
+// All images of `sum` at once, in copies with their channels innermost.
+void run_images(WinogradSum sum, const WinogradWeights& weights, const float* bias,
+                const WinogradOperands& o, int64_t least, uint8_t* broken) {
+  const ChannelsLastCopy<const float> from(o.source, sum.batch, sum.channels, o.source_sizes);
+  const ChannelsLastCopy<float> to(o.result, sum.batch, sum.rows, o.result_sizes);
   from.fill();
-  sum.source = plane_of(source_sizes, from.view().strides);
-  sum.result = plane_of(result_sizes, to.view().strides);
-  const WinogradWeights weights(view, sum.channels, sum.rows);
-  WinogradEngine(sum, weights, bias).run(from.view().data, to.view().data, broken);
+  sum.source = plane_of(o.source_sizes, from.view().strides);
+  sum.result = plane_of(o.result_sizes, to.view().strides);
+  WinogradEngine(sum, weights, bias, least).run(from.view().data, to.view().data, broken);
   to.write_back();
+}
+
+// Copies of few images stay in the caches of the thread that makes and reads them.
+void run_sum(WinogradSum sum, const KernelView& view, const float* bias, const WinogradOperands& o,
+             uint8_t* broken) {
+  sum.result = plane_of(o.result_sizes, o.result.strides);
+  const WinogradWeights weights(view, sum.channels, sum.rows);
+  const int64_t images = WinogradEngine(sum, weights, bias, least_jobs).images_of_a_block();
+  if (!o.copied() || images == 0 || sum.batch < least_jobs * images)
+    return run_images(sum, weights, bias, o, least_jobs, broken);
+  parallel_for(ceil_div(sum.batch, images), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * images; i < min_of(end * images, sum.batch); i += images) {
+      WinogradSum part = sum;
+      part.batch = min_of(images, sum.batch - i);
+      run_images(part, weights, bias, o.from_image(i), 1, broken + i);
+    }
+  });
 }
 
 }  // namespace
@@ -280,7 +321,7 @@ void winograd_forward(const ConvShape& s, const ConvTensor<const float>& input,
   KernelView view{weight.data, weight.strides[0], weight.strides[1], {}};
   for (int t = 0; t < 9; ++t) view.taps[t] = t / 3 * weight.strides[3] + t % 3 * weight.strides[4];
   run_sum({s.batch, s.in_channels, s.out_channels, {s.padding[1], s.padding[2]}, {}, {}}, view,
-          bias, input, s.input, output, s.output, broken);
+          bias, {input, s.input, output, s.output}, broken);
 }
 
 // The convolution of the gradient with the kernel turned round.
@@ -291,7 +332,7 @@ void winograd_backward_input(const ConvShape& s, const ConvTensor<const float>& 
   for (int t = 0; t < 9; ++t)
     view.taps[8 - t] = t / 3 * weight.strides[3] + t % 3 * weight.strides[4];
   run_sum({s.batch, s.out_channels, s.in_channels, {2 - s.padding[1], 2 - s.padding[2]}, {}, {}},
-          view, bias, grad_output, s.output, grad_input, s.input, broken);
+          view, bias, {grad_output, s.output, grad_input, s.input}, broken);
 }
 
 }  // namespace facula::cpu::FACULA_ISA

@@ -13,20 +13,19 @@ namespace {
 // sums[part][row][channel] = sum over tiles of gradients[part][tile][row] *
 // inputs[part][tile][channel].
 //
-// Small sums are taken by ranges of tiles, each transformed, multiplied and added up by one thread
-// in its own caches. Large ones are taken once, and a step's transforms and products shared out.
-// Shape and caches alone decide on ranges and steps: the same bits for any number of threads.
+// Small sums are taken by ranges of tiles, each copied with the channels innermost, transformed,
+// multiplied and added up by one thread in its own caches. Large ones are taken once, and a step's
+// transforms and products shared out. Shape and caches alone decide on ranges and steps: the same
+// bits for any number of threads.
 class WinogradGradient {
  public:
   WinogradGradient(const ConvShape& s, const ConvTensor<const float>& grad,
                    const ConvTensor<const float>& input)
-      : channels_(s.in_channels),
+      : s_(s),
+        given_grad_(grad),
+        given_input_(input),
+        channels_(s.in_channels),
         rows_(s.out_channels),
-        pad_{s.padding[1], s.padding[2]},
-        grad_data_(grad.data),
-        input_data_(input.data),
-        grad_(plane_of(s.output, grad.strides)),
-        input_(plane_of(s.input, input.strides)),
         grid_(s.batch, s.output[1], s.output[2]),
         shared_(winograd_parts * rows_ * channels_ * static_cast<int64_t>(sizeof(float)) >
                 block_sizes().own_tiles),
@@ -41,12 +40,18 @@ class WinogradGradient {
 
   // False where an element is not finite.
   bool run(const ConvTensor<float>& grad_weight) const {
-    parallel_for(ranges_, 1, [&](int64_t begin, int64_t end) {
-      const Scratch<float> inputs(winograd_parts * input_pitch_);
-      const Scratch<float> gradients(winograd_parts * grad_pitch_);
-      for (int64_t r = begin; r < end; ++r)
-        run_range(r, {inputs.get(), gradients.get(), sums_.get() + r * range_pitch()});
-    });
+    if (shared_ || ranges_ > s_.batch) {
+      with_copies(0, s_.batch, [&](const Images& images) {
+        parallel_for(ranges_, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r)
+            run_range(images, r, cut(grid_.count(), r), cut(grid_.count(), r + 1));
+        });
+      });
+    } else {
+      parallel_for(ranges_, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) run_own_images(r);
+      });
+    }
     return write(grad_weight);
   }
 
@@ -54,8 +59,14 @@ class WinogradGradient {
   static constexpr int64_t shared_step = 128, own_step = 64, most_ranges = 8;
   static constexpr int64_t block = 16, row_block = 8 * max_tile_rows;
 
-  // What one range works on: the transforms of a step, and its sums.
+  // Images whose channels are innermost.
+  struct Images {
+    const float *grad_data, *input_data;
+    TiledPlane grad, input;
+  };
+  // The transforms of a step, and the sums of a range.
   struct Work {
+    const Images& images;
     float *inputs, *gradients, *sums;
   };
 
@@ -64,11 +75,34 @@ class WinogradGradient {
   }
 
   int64_t range_pitch() const { return winograd_parts * sum_pitch_; }
+  int64_t cut(int64_t count, int64_t range) const { return range * count / ranges_; }
 
-  // The loops within a range of its own run serially.
-  void run_range(int64_t range, const Work& work) const {
-    const int64_t begin = range * grid_.count() / ranges_;
-    const int64_t end = (range + 1) * grid_.count() / ranges_;
+  // Calls body(images) for copies of the images [first, first + count).
+  template <class F>
+  void with_copies(int64_t first, int64_t count, F&& body) const {
+    ConvTensor<const float> own_grad = given_grad_, own_input = given_input_;
+    own_grad.data += first * own_grad.strides[0];
+    own_input.data += first * own_input.strides[0];
+    const ChannelsLastCopy<const float> grad(own_grad, count, rows_, s_.output);
+    const ChannelsLastCopy<const float> input(own_input, count, channels_, s_.input);
+    grad.fill();
+    input.fill();
+    body(Images{grad.view().data, input.view().data, plane_of(s_.output, grad.view().strides),
+                plane_of(s_.input, input.view().strides)});
+  }
+
+  void run_own_images(int64_t range) const {
+    const int64_t first = cut(s_.batch, range), count = cut(s_.batch, range + 1) - first;
+    with_copies(first, count, [&](const Images& images) {
+      run_range(images, range, 0, count * grid_.rows * grid_.columns);
+    });
+  }
+
+  // Tiles [begin, end) of `images`. The loops within a range of its own run serially.
+  void run_range(const Images& images, int64_t range, int64_t begin, int64_t end) const {
+    const Scratch<float> inputs(winograd_parts * input_pitch_);
+    const Scratch<float> gradients(winograd_parts * grad_pitch_);
+    const Work work{images, inputs.get(), gradients.get(), sums_.get() + range * range_pitch()};
     const int64_t row_blocks = ceil_div(rows_, row_block), jobs = winograd_parts * row_blocks;
     for (int64_t first = begin; first < end; first += step_) {
       const int64_t count = min_of(step_, end - first), pieces = ceil_div(count, block);
@@ -91,11 +125,13 @@ class WinogradGradient {
     }
     grid_.for_runs(first + at, count, [&](const TileRun& run) {
       const int64_t tile = at + run.done;
-      transform_inputs(input_data_ + run.image * input_.image_stride, input_, 2 * run.row - pad_[0],
-                       2 * run.column - pad_[1], run.count, channels_,
+      const Images& from = work.images;
+      transform_inputs(from.input_data + run.image * from.input.image_stride, from.input,
+                       2 * run.row - s_.padding[1], 2 * run.column - s_.padding[2], run.count,
+                       channels_,
                        {work.inputs + tile * channel_pitch_, input_parts, channel_pitch_});
-      transform_gradients(grad_data_ + run.image * grad_.image_stride, grad_, 2 * run.row,
-                          2 * run.column, run.count, rows_,
+      transform_gradients(from.grad_data + run.image * from.grad.image_stride, from.grad,
+                          2 * run.row, 2 * run.column, run.count, rows_,
                           {work.gradients + tile * row_pitch_, grad_parts, row_pitch_});
     });
   }
@@ -172,11 +208,10 @@ class WinogradGradient {
     return finite;
   }
 
+  const ConvShape& s_;
+  const ConvTensor<const float>& given_grad_;
+  const ConvTensor<const float>& given_input_;
   int64_t channels_, rows_;
-  int64_t pad_[2];
-  const float* grad_data_;
-  const float* input_data_;
-  TiledPlane grad_, input_;
   TileGrid grid_;
   bool shared_;
   int64_t step_, ranges_, channel_pitch_, row_pitch_, input_pitch_, grad_pitch_, sum_pitch_;
@@ -188,11 +223,7 @@ class WinogradGradient {
 bool winograd_backward_weight(const ConvShape& s, const ConvTensor<const float>& grad_output,
                               const ConvTensor<const float>& input,
                               const ConvTensor<float>& grad_weight) {
-  const ChannelsLastCopy<const float> grad(grad_output, s.batch, s.out_channels, s.output);
-  const ChannelsLastCopy<const float> source(input, s.batch, s.in_channels, s.input);
-  grad.fill();
-  source.fill();
-  return WinogradGradient(s, grad.view(), source.view()).run(grad_weight);
+  return WinogradGradient(s, grad_output, input).run(grad_weight);
 }
 
 }  // namespace facula::cpu::FACULA_ISA
