@@ -83,7 +83,7 @@ class ChannelsLastGemm {
     positions_ = batch * im2col.places();
     const int64_t whole = M::depth * M::per_packed;
     chunks_ = max_of(ceil_div(length_, whole), int64_t{1});
-    step_ = round_up(ceil_div(length_, chunks_), M::per_packed * M::granule());
+    step_ = step_of(whole);
     panels_ = ceil_div(rows, M::width);
     // Few columns leave room for unfolded rows in the first-level cache, unless those are long.
     const bool few = panels_ <= 2 && step_ > 64 * M::per_packed;
@@ -128,6 +128,15 @@ class ChannelsLastGemm {
     const Im2colPiece* pieces;
     const int64_t* counts;
   };
+
+  // Elements of a chunk: whole runs of neighbouring elements where that makes no chunk more, since
+  // runs that are cut are copied in more pieces.
+  int64_t step_of(int64_t most) const {
+    const int64_t unit = M::per_packed * M::granule();
+    const int64_t runs = most / im2col_.run() * im2col_.run();
+    const bool fits = runs > 0 && runs % unit == 0 && ceil_div(length_, runs) == chunks_;
+    return fits ? runs : round_up(ceil_div(length_, chunks_), unit);
+  }
 
   // Packed places that so many elements take.
   static int64_t places_of(int64_t length) {

@@ -65,9 +65,12 @@ struct Im2col {
     return unit;
   }
 
+  // Elements of a row that follow one another in memory.
+  int64_t run() const { return merges() ? channels * lines[2].count : channels; }
+
   // Writes the pieces that elements [first, last) consist of; returns how many there are.
   int64_t cut(int64_t first, int64_t last, Im2colPiece* pieces) const {
-    const int64_t run = merges() ? channels * lines[2].count : channels;
+    const int64_t run = this->run();
     int64_t n = 0;
     for (int64_t at = first; at < last;) {
       const int64_t begin = at % run, tap = at / run * run / channels;
