@@ -88,6 +88,28 @@ void dot_tile(const DotProduct<T>& p, int64_t row, int64_t col) {
   }
 }
 
+// The product of one row and one column: its many sums do not wait for each other.
+template <class T>
+void single_dot(const DotProduct<T>& p) {
+  using S = Simd<T>;
+  using V = typename S::Vec;
+  constexpr int64_t sums = 8;
+  V sum[sums] = {};
+  int64_t x = 0;
+  for (; x + sums * S::lanes <= p.k; x += sums * S::lanes) {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < sums; ++i)
+      sum[i] =
+          multiply_add<V>(S::load(p.a + x + i * S::lanes), S::load(p.b + x + i * S::lanes), sum[i]);
+  }
+  for (; x + S::lanes <= p.k; x += S::lanes)
+    sum[0] = multiply_add<V>(S::load(p.a + x), S::load(p.b + x), sum[0]);
+  T total =
+      sum_of<T>(((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])));
+  for (; x < p.k; ++x) total += p.a[x] * p.b[x];
+  put(p.c, total, p.alpha, p.beta);
+}
+
 template <class T, int M>
 void dot_rows(const DotProduct<T>& p, int64_t row, int64_t col, int64_t end) {
   for (; col + dot_tile_columns <= end; col += dot_tile_columns)
@@ -131,6 +153,7 @@ void dot_activated(const DotProduct<T>& p, int64_t begin, int64_t end) {
 // Needs m, n, k >= 1, and an activation at most 2 * dot_tile_rows rows.
 template <class T>
 void dot_product(const DotProduct<T>& p) {
+  if (p.m == 1 && p.n == 1 && !p.activation) return single_dot(p);
   const int64_t fit = (int64_t{1} << 18) / max_of(int64_t{1}, p.m * p.k);
   const int64_t grain = max_of(round_up(fit, dot_tile_columns), int64_t{4} * dot_tile_columns);
   parallel_for(p.n, grain, [&](int64_t begin, int64_t end) {
