@@ -5,6 +5,8 @@
 
 #include "core/threads.h"
 #include "kernels/cpu/loop/convert.h"
+#include "kernels/cpu/loop/copy_transposed.h"
+#include "kernels/cpu/simd/vector.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -17,15 +19,21 @@ void visit(DType d, const char* kernel, F&& f) {
   dispatch<float, double>(d, kernel, f);
 }
 
-// Sums term(|a - b|) with a fixed number of lanes, so that it vectorizes and every machine agrees.
+// The sum of a fixed number of partial sums, of numbers or of vectors.
+template <class V>
+[[gnu::always_inline]] inline V sum_of_parts(const V* part) {
+  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
+// Adds up term(|a - b|, sum) with a fixed number of lanes, so that it vectorizes.
 template <class T, class F>
-T sum_of(const T* a, const T* b, int64_t n, F term) {
+T sum_of(const T* a, const T* b, int64_t n, F add) {
   T part[lanes] = {};
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    for (int64_t k = 0; k < lanes; ++k) part[k] += term(std::abs(a[i + k] - b[i + k]));
-  for (int64_t k = 0; i < n; ++i, ++k) part[k] += term(std::abs(a[i] - b[i]));
-  return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    for (int64_t k = 0; k < lanes; ++k) part[k] = add(std::abs(a[i + k] - b[i + k]), part[k]);
+  for (int64_t k = 0; i < n; ++i, ++k) part[k] = add(std::abs(a[i] - b[i]), part[k]);
+  return sum_of_parts(part);
 }
 
 template <class T>
@@ -41,12 +49,14 @@ T largest(const T* a, const T* b, int64_t n) {
 
 template <class T>
 T distance(const T* a, const T* b, int64_t n, double p) {
-  if (p == 2) return std::sqrt(sum_of(a, b, n, [](T d) { return d * d; }));
-  if (p == 1) return sum_of(a, b, n, [](T d) { return d; });
-  if (p == 0) return sum_of(a, b, n, [](T d) { return T(d != 0); });
+  if (p == 2)
+    return std::sqrt(sum_of(a, b, n, [](T d, T sum) { return multiply_add<T>(d, d, sum); }));
+  if (p == 1) return sum_of(a, b, n, [](T d, T sum) { return sum + d; });
+  if (p == 0) return sum_of(a, b, n, [](T d, T sum) { return sum + T(d != 0); });
   if (std::isinf(p)) return largest(a, b, n);
   const T power = static_cast<T>(p);
-  return std::pow(sum_of(a, b, n, [power](T d) { return std::pow(d, power); }), T(1) / power);
+  const auto add = [power](T d, T sum) { return sum + std::pow(d, power); };
+  return std::pow(sum_of(a, b, n, add), T(1) / power);
 }
 
 // Adds to `out` the gradient of grad * |a - b|_p by a.
@@ -108,6 +118,67 @@ Pairs pairs_of(const Tensor& x1, const Tensor& x2) {
   return {spread(x1), spread(x2), batch, x1.size(-2), x2.size(-2), x1.size(-1)};
 }
 
+// A vector of distances from `a` to the points that are the columns of b, `width` rows of a vector
+// each; every one is summed as distance() does.
+template <class T>
+[[gnu::always_inline]] inline void euclidean_vector(const T* a, const T* b, int64_t width, T* out) {
+  using S = Simd<T>;
+  using V = typename S::Vec;
+  V part[lanes] = {};
+  const auto add = [&](int64_t i, int64_t k) {
+    const V d = S::broadcast(a[i + k]) - S::load(b + (i + k) * S::lanes);
+    part[k] = multiply_add<V>(d, d, part[k]);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= width; i += lanes) {
+#pragma GCC unroll 8
+    for (int64_t k = 0; k < lanes; ++k) add(i, k);
+  }
+#pragma GCC unroll 8
+  for (int64_t k = 0; k < lanes; ++k)
+    if (i + k < width) add(i, k);
+  S::store(out, sum_of_parts(part));
+  for (int j = 0; j < S::lanes; ++j) out[j] = std::sqrt(out[j]);
+}
+
+// Distances of `rows` points to all those of b, some of which at a time stand in vectors.
+template <class T>
+void euclidean_rows(const T* a, int64_t rows, const T* b, int64_t others, int64_t width, T* out) {
+  constexpr int64_t wide = Simd<T>::lanes;
+  const Scratch<T> columns(width * wide);
+  for (int64_t j = 0; j < others; j += wide) {
+    const int64_t count = std::min(wide, others - j);
+    if (count < wide) std::fill_n(columns.get(), width * wide, T(0));
+    copy_transposed(columns.get(), wide, b + j * width, width, width, count);
+    for (int64_t i = 0; i < rows; ++i) {
+      T* to = out + i * others + j;
+      if (count == wide) {
+        euclidean_vector(a + i * width, columns.get(), width, to);
+      } else {
+        alignas(vector_bytes) T last[wide];
+        euclidean_vector(a + i * width, columns.get(), width, last);
+        std::copy_n(last, count, to);
+      }
+    }
+  }
+}
+
+template <class T>
+void euclidean_distances(const Pairs& s, T* out) {
+  const T *a = s.x1.data<T>(), *b = s.x2.data<T>();
+  // Standing a vector of points takes as long as a few rows.
+  const int64_t block = std::min(s.rows1, std::max<int64_t>(16, chunk_of(s.rows2 * s.width)));
+  const int64_t blocks = (s.rows1 + block - 1) / block;
+  parallel_for(s.batch * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      const int64_t batch = job / blocks, row = job % blocks * block;
+      euclidean_rows(a + (batch * s.rows1 + row) * s.width, std::min(block, s.rows1 - row),
+                     b + batch * s.rows2 * s.width, s.rows2, s.width,
+                     out + (batch * s.rows1 + row) * s.rows2);
+    }
+  });
+}
+
 // Position of the pair (i, j), i < j, in the list of pairs of n rows.
 int64_t pair_number(int64_t i, int64_t j, int64_t n) { return i * n - i * (i + 1) / 2 + j - i - 1; }
 
@@ -120,6 +191,7 @@ void cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>,
     const T* a = s.x1.data<T>();
     const T* b = s.x2.data<T>();
     T* to = out.data<T>();
+    if (p == 2 && s.rows1 >= 8 && s.rows2 >= lanes) return euclidean_distances(s, to);
     parallel_for(s.batch * s.rows1, chunk_of(s.rows2 * s.width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         for (int64_t j = 0; j < s.rows2; ++j)
