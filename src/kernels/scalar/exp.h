@@ -1,7 +1,7 @@
 // exp and what is built on it alone: exp2, expm1, sigmoid, sinh, cosh, tanh.
 // Bounds are in units in the last place of the result; those of double hold with fma or without.
 #pragma once
-#include "kernels/scalar/pack.h"
+#include "kernels/scalar/exp_log_tables.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
@@ -215,6 +215,30 @@ FACULA_SCALAR Pack<T, U> scaled(Pack<T, U> y, const Argument<Pack<T, U>>& p) {
 }
 #endif
 
+// e^x = 2^floor(k) 2^(j / 16) (1 + small), j being the last four bits of 16 k: |small| < 0.022 has
+// no need of a low part. x clamped.
+template <class T>
+FACULA_SCALAR T exp_by_table(T x) {
+  using L = lane_t<T>;
+  using Table = ExpTable<L>;
+  // By a sixteenth of the number that rounds to integers, k is rounded to sixteenths.
+  constexpr L log2_e = 1.4426950408889634, magic = Ieee<L>::round_magic / 16;
+  const T shifted = multiply_add(x, log2_e, magic), k = shifted - T(magic);
+  const T r = multiply_add(k, -ln2_rest<L>, multiply_add(k, -ln2_first<L>, x));
+  const auto j = to_bits(shifted);
+  T curve;  // (e^r - 1 - r) / r^2
+  if constexpr (of_floats<T>)
+    curve = poly(r, 0.5f, 0.16667005f, 0.041667655f);
+  else
+    curve = poly(r, 0.5, 0.16666666666666669, 0.04166666666359425, 0.008333333332991954,
+                 0.001388906347556763, 0.00019841463826261545);
+  const T power = entry_of(Table::power, j);
+  const T y = multiply_add(power, r + multiply_add(r * r, curve, entry_of(Table::rest, j)), power);
+  // floor(k); negative integers are shifted right as positive ones.
+  const auto whole = ((j - to_bits(T(magic - L(2048)))) >> 4) - Bits<T>(2048);
+  return scaled(y, ExpArgument<T>{r, r, k, whole});
+}
+
 // e^x with fma: the reduced argument is one product less. x clamped.
 template <class T>
 FACULA_SCALAR T exp_fma(T x) {
@@ -273,13 +297,7 @@ FACULA_SCALAR T exp(T x) {
 #if !defined(__FMA__)
   if constexpr (of_floats<T>) return exp_coarse(x);
 #endif
-  const auto p = detail::exp_split(detail::clamp_exponent(x));
-  // What the leading sums lose goes with the small terms; the rest of x is a factor 1 + rest.
-  const T first = T(1) + p.wide, square = p.wide * p.wide;
-  const T high = detail::multiply_add(square, T(0.5), first);
-  const T lost = detail::multiply_add(square, T(0.5), first - high) + (p.wide - (first - T(1)));
-  const T low = detail::multiply_add(square * p.wide, detail::exp_cubic(p.wide), lost);
-  return detail::scaled(high + detail::multiply_add(p.rest, high + low, low), p);
+  return detail::exp_by_table(detail::clamp_exponent(x));
 }
 
 // 2^x. Bounds: float 0.6 (subnormal results 0.75; without fma 0.85), double 0.65.
