@@ -154,23 +154,34 @@ FACULA_SCALAR T log_by_powers(T x) {
   return second + rest;
 }
 
-// log(x) times a constant in two parts, plus k times another, for log2 and log10.
-struct LogBase {
-  double factor, factor_rest, step, step_rest;  // 1 / log(base), and log(2) of it
-};
-template <LogBase base, class T>
-FACULA_SCALAR T log_of_base(T x) {
+// log(x) to the base of a table: k log(2) - log(c) + log(1 + z) for x = 2^k m and z = m c - 1.
+template <template <class> class TableOf, class T>
+FACULA_SCALAR T log_by_table(T x) {
   using L = lane_t<T>;
-  constexpr L factor = L(base.factor), step = L(base.step), step_rest = L(base.step_rest);
-  constexpr L factor_rest = L((base.factor - factor) + base.factor_rest);
-  const auto [k, f] = log_parts(x);
-  const auto l = log_near_one(f);
-  const T product = l.s * T(factor), rest = multiply_add(l.cube, l.tail, l.left * l.inverse);
-  const T lost = multiply_add(l.s, factor_rest, fma(l.s, factor, -product));
-  T low = multiply_add(rest, factor, lost);
-  if constexpr (step_rest != 0) low = multiply_add(k, step_rest, low);
-  const auto sum = fast_two_sum(step == 1 ? k : k * T(step), product);
-  return sum.hi + (sum.lo + low);
+  using Table = TableOf<L>;
+  const auto [k, f] = log_parts_of_powers(x);
+  const T m = f + T(1);
+  const auto j = to_bits(m) >> (Ieee<T>::mantissa_bits - 4);
+  const T z = fma(m, entry_of(InverseTable<L>::at, j), L(-1));
+  const T base = multiply_add(k, Table::step, entry_of(Table::high, j));
+  T curve;  // (log(1 + z) - z + z^2 / 2) / z^3
+  if constexpr (of_floats<T>)
+    curve = poly(z, 0.33333328f, -0.25001913f, 0.20019692f, -0.15680882f);
+  else
+    curve = poly(z, 0.33333333333333093, -0.25000000000053685, 0.2000000000156559,
+                 -0.16666666542547842, 0.14285710728606807, -0.1250009466108069,
+                 0.11114385826807457, -0.09988991356695187, 0.08063540970781809);
+  T low = entry_of(Table::rest, j);
+  if constexpr (Table::step_rest != 0) low = multiply_add(k, Table::step_rest, low);
+  T product = z;
+  if constexpr (Table::factor != 1) {
+    product = z * T(Table::factor);
+    low = low + multiply_add(z, Table::factor_rest, fma(z, Table::factor, -product));
+  }
+  const auto sum = fast_two_sum(base, product);
+  // The square is not rounded by itself: near 1 it counts.
+  low = multiply_add(z * T(L(-0.5) * Table::factor), z, low);
+  return sum.hi + (sum.lo + multiply_add(z * z * product, curve, low));
 }
 
 // log(x) in double, good to 2^-37 of the result's size: enough for a float result.
@@ -219,29 +230,25 @@ FACULA_SCALAR Pair<double> softplus_sum(const ExpArgument<double>& p) {
 
 }  // namespace detail
 
-// Bounds: float 0.73, double 0.55.
+// Bounds: float 0.73, double 0.57.
 template <class T>
 FACULA_SCALAR T log(T x) {
   if constexpr (of_floats<T>)
     return detail::log_special(x, detail::log_by_powers(x));
   else
-    return detail::log_special(x, detail::log_core(x, T(0)));
+    return detail::log_special(x, detail::log_by_table<detail::NaturalLogTable>(x));
 }
 
-// Bounds: float 0.6, double 0.56.
+// Bounds: float 0.6, double 0.57.
 template <class T>
 FACULA_SCALAR T log2(T x) {
-  constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1.0, 0.0};
-  return detail::log_special(x, detail::log_of_base<two>(x));
+  return detail::log_special(x, detail::log_by_table<detail::BinaryLogTable>(x));
 }
 
-// Bounds: float 0.6, double 0.56. The step has few bits, so that its product with k is exact.
+// Bounds: float 0.6, double 0.57.
 template <class T>
 FACULA_SCALAR T log10(T x) {
-  constexpr double step = of_floats<T> ? 0x1.344p-2 : 0x1.34413509f7800p-2;
-  constexpr double step_rest = of_floats<T> ? 0x1.3509f79fef312p-18 : 0x1.fef311f12b358p-46;
-  constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, step, step_rest};
-  return detail::log_special(x, detail::log_of_base<ten>(x));
+  return detail::log_special(x, detail::log_by_table<detail::DecimalLogTable>(x));
 }
 
 // log(1 + x), accurate near zero. Bounds: float 0.6, double 0.55.
