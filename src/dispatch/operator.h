@@ -41,7 +41,7 @@ struct OpInfo {
   int8_t alias_of[8] = {-1, -1, -1, -1, -1, -1, -1, -1};  // the argument that each result aliases
   bool view = false;                 // a result aliases an argument that is not written
   bool multi_view = false;           // the result is a list of views
-  bool reads_strides = false;        // its result depends on strides, though it is no view
+  bool reads_strides = false;        // its result or gradient depends on strides
   bool implicit = false;             // a composite that runs above autograd
   bool numbers_stand_apart = false;  // nodes have no edge for a number (OpRecord::number_nodes)
   int8_t device_arg = -1, dtype_arg = -1, layout_arg = -1;

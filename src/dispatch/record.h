@@ -131,7 +131,7 @@ enum Flags : uint32_t {
   pointwise = 256,     // elementwise with broadcasting
   no_version_bump = 512,
   cross_device = 1024,   // takes tensors of several devices (copy_, to)
-  reads_strides = 2048,  // its result depends on the strides, though it is no view
+  reads_strides = 2048,  // its result or gradient depends on strides, though it is no view
   // Two kinds of geometry_only, by the argument after self:
   storage_size = 4096,   // it is a number of bytes, to which the storage is resized (resize_)
   adopts = 8192,         // it is a tensor, a storage or absent, which self then lies over (set_)
