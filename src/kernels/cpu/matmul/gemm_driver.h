@@ -23,10 +23,12 @@ struct Product {
   const Acc* row = nullptr;  // stands for each row of C where beta is 1
 };
 
-// How a product is cut; from its shape and the caches, so that results never depend on the threads.
+// How a product is cut, from its shape, the caches and whether other threads may help. No cut goes
+// through a sum, so results never depend on the threads.
 template <class Acc, class In>
 struct Plan {
   static constexpr int64_t lanes = Simd<Acc>::lanes;
+  static constexpr int64_t rows_alone = 384 / sizeof(Acc);
   int64_t tallest;              // rows of a tile
   int64_t row_block, row_jobs;  // rows a job takes
   int64_t width, panels;        // columns of a panel of B
@@ -38,12 +40,15 @@ struct Plan {
     const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
     tallest = tile_rows(cols);
     // A short last job would read all of B for a few rows.
-    row_jobs = min_of(wanted, max_of(p.m / (2 * max_tile_rows), int64_t{1}));
+    // Without other threads there is nothing to share out: rows of A are packed once.
+    const bool alone = in_parallel_region() || num_threads() == 1;
+    const int64_t least_rows = alone ? rows_alone : 2 * max_tile_rows;
+    row_jobs = min_of(wanted, max_of(p.m / least_rows, int64_t{1}));
     row_block = min_of(round_up(ceil_div(p.m, row_jobs), tallest), max_row_block(tallest));
     row_jobs = ceil_div(p.m, row_block);
     width = tile_vectors(RowPanels(min_of(p.m, row_block), tallest).tallest()) * lanes;
     panels = ceil_div(cols, width);
-    col_jobs = min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
+    col_jobs = alone ? 1 : min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
     col_chunk = ceil_div(panels, col_jobs);
     col_jobs = ceil_div(panels, col_chunk);
     direct = std::is_same_v<Acc, In> && p.b_cs == 1 && reads_well(p);
