@@ -1,6 +1,7 @@
 // Transforms of complex lines.
 #include "core/complex.h"
 #include "kernels/cpu/fft/fft.h"
+#include "kernels/cpu/fft/lane_plan.h"
 #include "kernels/cpu/fft/line_block.h"
 #include "kernels/cpu/fft/short_lines.h"
 #include "kernels/cpu/fft/split_plan.h"
@@ -11,10 +12,12 @@ namespace {
 template <class T>
 void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
                         bool forward) {
-  const bool is_short = is_short_line(n);  // which is not done in place
-  const auto plan = is_short ? nullptr : plan_of<ComplexPlan<T>>(n);
+  const bool is_short = is_short_line(n);
+  constexpr int64_t longest = lane_bytes / (4 * lanes_of<T> * static_cast<int64_t>(sizeof(T)));
+  const auto lane_plan = LanePlan<T>::serves(n) && n <= longest ? plan_of<LanePlan<T>>(n) : nullptr;
+  const auto plan = is_short || lane_plan ? nullptr : plan_of<ComplexPlan<T>>(n);
   for_each_block<T>(
-      lines, n, is_short ? 4 * n : 2 * n,
+      lines, n, plan ? 2 * n : 4 * n,  // only the library's plans work in place
       [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
                          const LineStarts<Lanes>& out, T* rows) {
         using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
@@ -24,8 +27,12 @@ void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n,
           plan->exec(line, scale, forward);
           return store_lines<2>(to, rows, out, n);
         }
-        transform_short_line(line, line + n, n, scale, forward);
-        store_lines<2>(to, rows + 2 * n * Lanes, out, n);
+        auto* result = line + n;
+        if (lane_plan)
+          result = lane_plan->run(line, line + n, scale, forward);
+        else
+          transform_short_line(line, result, n, scale, forward);
+        store_lines<2>(to, reinterpret_cast<const T*>(result), out, n);
       });
 }
 
