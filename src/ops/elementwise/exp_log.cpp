@@ -112,12 +112,14 @@ struct logit {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 400;
   static constexpr int params = 1;
+  static constexpr Packs packs{4, 4};
   template <class T>
-  static T call(T x, T eps) {
+  static T call(T x, math::lane_t<T> eps) {
     // Without a branch, so that loops become vectors: no eps is no bound.
-    const T infinity = static_cast<T>(__builtin_inf());
-    const T low = eps < T(0) ? -infinity : eps, high = eps < T(0) ? infinity : T(1) - eps;
-    return math::logit(x < low ? low : (x > high ? high : x));
+    using L = math::lane_t<T>;
+    constexpr L infinity = math::detail::infinity<L>;
+    const L low = eps < L(0) ? -infinity : eps, high = eps < L(0) ? infinity : L(1) - eps;
+    return math::logit(math::between(x, low, high));
   }
 };
 

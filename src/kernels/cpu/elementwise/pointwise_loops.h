@@ -176,7 +176,7 @@ struct Loop {
                                                 const ParamCopy<T, P>& p) {
     constexpr int registers = scalar::packs_of<F, T>();
     if constexpr (registers > 0 && std::is_same_v<O, T> && std::is_same_v<I, T>) {
-      in_packs<registers>(o, a, n);
+      in_packs<registers>(o, a, n, p, Params<F>());
     } else if constexpr (P == 0 && has_fast_path<F, T>) {
       fast_path_blocks<F, T>(o, n, [a](int64_t i) { return static_cast<T>(read_stored(a + i)); });
     } else {
@@ -185,10 +185,11 @@ struct Loop {
     }
   }
 
-  template <int registers>
-  [[gnu::always_inline]] static void in_packs(T* o, const T* a, int64_t n) {
+  template <int registers, size_t... I>
+  [[gnu::always_inline]] static void in_packs(T* o, const T* a, int64_t n, const ParamCopy<T, P>& p,
+                                              std::index_sequence<I...>) {
     if constexpr (!has_fast_path<F, T>) {
-      by_packs<registers>(o, a, n, [](auto x) { return F::call(x); });
+      by_packs<registers>(o, a, n, [&p](auto x) { return F::call(x, p.v[I]...); });
     } else {
       for (int64_t begin = 0; begin < n; begin += block) {
         const int64_t end = n - begin < block ? n : begin + block;
