@@ -147,9 +147,28 @@ struct Loop {
       contiguous(reinterpret_cast<O*>(out), reinterpret_cast<const S*>(a), n, p);
       return;
     }
+    if constexpr (scalar::packs_of<F, T>() > 0 && std::is_same_v<O, T> && std::is_same_v<S, T>)
+      return strided_packs(out, a, steps, n, p);
     for (int64_t i = 0; i < n; ++i)
       *reinterpret_cast<O*>(out + i * steps[0]) =
           static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1])));
+  }
+
+  // By way of rows that packs can load: look-ups in tables would be gathers otherwise.
+  [[gnu::always_inline]] static void strided_packs(char* out, const char* a, const int64_t* steps,
+                                                   int64_t n, const ParamCopy<T, P>& p) {
+    alignas(64) T row[block];
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const int64_t count = n - begin < block ? n - begin : block;
+      for (int64_t i = 0; i < count; ++i) row[i] = load<S>(a + (begin + i) * steps[1]);
+      char* to = out + begin * steps[0];
+      if (steps[0] == sizeof(T)) {
+        same_width(reinterpret_cast<T*>(to), row, count, p);
+        continue;
+      }
+      same_width(row, row, count, p);
+      for (int64_t i = 0; i < count; ++i) *reinterpret_cast<T*>(to + i * steps[0]) = row[i];
+    }
   }
 
   template <class O>
