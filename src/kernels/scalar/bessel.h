@@ -63,7 +63,7 @@ FACULA_SCALAR double scaled_i1(double x) {
 }
 // Infinity times zero at infinity: nan, as PyTorch.
 FACULA_SCALAR double unscaled_i(double scaled, double x) {
-  const double root = exp(0.5 * abs(x));
+  const double root = exp_by_parts(0.5 * abs(x));
   return scaled * root * root;
 }
 
@@ -73,7 +73,7 @@ FACULA_SCALAR double exp_for(double x) {
   if constexpr (std::is_same_v<T, float>)
     return exp_short(x < -200.0 ? -200.0 : x);
   else
-    return exp(x);
+    return exp_by_parts(x);
 }
 
 constexpr double k_split = 2.0;
@@ -110,10 +110,10 @@ FACULA_SCALAR double modified_k_fast(double x) {
   const double near = small_k<T, v>(is_small ? x : k_split),
                far = scaled_large_k<T, v>(is_small ? k_split : x);
   if constexpr (scaled) {
-    const double grown = exp(is_small ? x : 0.0);
+    const double grown = exp_by_parts(is_small ? x : 0.0);
     return is_small ? near * grown : far;
   } else {
-    const double decay = exp(-x);
+    const double decay = exp_by_parts(-x);
     return is_small ? near : far * decay;
   }
 }

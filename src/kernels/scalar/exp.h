@@ -291,13 +291,30 @@ FACULA_SCALAR T exp_coarse(T x) {
 #endif
 }
 
-// e^x. Bounds: float 0.57 (subnormal results 0.75; without fma 0.9), double 0.55.
+// e^x without a look-up, to the bounds of exp: for loops that run on no packs, where look-ups are
+// gathers.
 template <class T>
-FACULA_SCALAR T exp(T x) {
+FACULA_SCALAR T exp_by_parts(T x) {
 #if !defined(__FMA__)
   if constexpr (of_floats<T>) return exp_coarse(x);
 #endif
+  const auto p = detail::exp_split(detail::clamp_exponent(x));
+  // What the leading sums lose goes with the small terms; the rest of x is a factor 1 + rest.
+  const T first = T(1) + p.wide, square = p.wide * p.wide;
+  const T high = detail::multiply_add(square, T(0.5), first);
+  const T lost = detail::multiply_add(square, T(0.5), first - high) + (p.wide - (first - T(1)));
+  const T low = detail::multiply_add(square * p.wide, detail::exp_cubic(p.wide), lost);
+  return detail::scaled(high + detail::multiply_add(p.rest, high + low, low), p);
+}
+
+// e^x. Bounds: float 0.57 (subnormal results 0.77; without fma 0.9), double 0.55.
+template <class T>
+FACULA_SCALAR T exp(T x) {
+#if defined(__AVX512F__)
   return detail::exp_by_table(detail::clamp_exponent(x));
+#else
+  return exp_by_parts(x);
+#endif
 }
 
 // 2^x. Bounds: float 0.6 (subnormal results 0.75; without fma 0.85), double 0.65.

@@ -33,7 +33,7 @@ template <class T>
 inline double gelu_tanh_share_of(T x) {
   if constexpr (std::is_same_v<T, float>) return gelu_tanh_share(x);
   const double z = 2.0 * tanh_factor<double> * (x + cubic<double> * x * x * x);
-  return 1.0 / (1.0 + math::exp(-z));
+  return 1.0 / (1.0 + math::exp_by_parts(-z));
 }
 struct gelu_tanh {
   static constexpr unsigned dtypes = floating;
@@ -71,7 +71,7 @@ inline T near_exp(T x) {
   if constexpr (math::of_floats<T>)
     return math::exp_coarse(x);
   else
-    return math::exp(x);
+    return math::exp_by_parts(x);
 }
 
 struct silu {
@@ -137,7 +137,7 @@ struct mish_backward {
   static T call(T grad, T x) {
     const double v = x, low = v < -110.0 ? -110.0 : v, bounded = low > 40.0 ? 40.0 : low;
     const double w =
-        std::is_same_v<T, float> ? exp_or_nothing(v, bounded) : math::exp(v > 40.0 ? 40.0 : v);
+        std::is_same_v<T, float> ? exp_or_nothing(v, bounded) : math::exp_by_parts(v > 40.0 ? 40.0 : v);
     const double n = w * (w + 2.0), inverse = 1.0 / (n + 2.0);
     const double slope = (n + 4.0 * bounded * w * (w + 1.0) * inverse) * inverse;
     return static_cast<T>(grad * slope);
@@ -160,7 +160,7 @@ struct softplus_backward {
   static constexpr int params = 2;
   template <class T>
   static T call(T grad, T x, T beta, T limit) {
-    const T e = math::exp(x * beta);
+    const T e = math::exp_by_parts(x * beta);
     return x * beta > limit ? grad : grad * e / (e + T(1));
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/sparse/indices.h"
+#include "kernels/cpu/sparse/spread.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/comparison.h"
@@ -185,7 +186,18 @@ Tensor flat_positions(const Tensor& t) {
   return cpu::sparse::flat_positions(plain_indices(t), sparse_sizes(t));
 }
 
+namespace {
+// Whether loops may read the tensor's memory on the CPU as it lies, once it is contiguous.
+bool lies_plainly(const Tensor& t) {
+  return t.device().is_cpu() && !t->layers.has(Layer::Subclass) && t->storage &&
+         (t.data() != nullptr || t.numel() == 0) && !t->conj && !t->neg;
+}
+}  // namespace
+
 Tensor summed_by_group(const Tensor& values, const Tensor& group_of, int64_t groups) {
+  if (lies_plainly(values) && lies_plainly(group_of) && group_of.is_contiguous() &&
+      cpu::sparse::strictly_ascending(group_of))
+    return cpu::sparse::spread_rows(ops::contiguous(values), group_of, groups);
   const IntVec sizes = joined(groups, values.sizes().subspan(1));
   const bool is_bool = values.dtype() == DType::Bool;
   const Tensor into =

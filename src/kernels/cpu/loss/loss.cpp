@@ -64,12 +64,12 @@ struct Huber {
 struct SoftMargin {
   template <class A>
   static void values(const A* x, const A* t, A* out, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) out[i] = math::exp(-t[i] * x[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = math::exp_by_parts(-t[i] * x[i]);
     for (int64_t i = 0; i < n; ++i) out[i] = math::log1p(out[i]);
   }
   template <class A>
   static A slope(A x, A t, A) {
-    const A z = math::exp(-t * x);
+    const A z = math::exp_by_parts(-t * x);
     return -t * z / (A(1) + z);
   }
 };
