@@ -83,7 +83,7 @@ template <class T, int v>
 FACULA_SCALAR double small_k(double x) {
   constexpr int terms = std::is_same_v<T, float> ? 8 : 0;
   constexpr double end = k_split * k_split;
-  const double z = x * x, l = log(0.5 * x);
+  const double z = x * x, l = log_by_parts(0.5 * x);
   if constexpr (v == 0)
     return multiply_add(-l, series_sum<terms, series::i0_small>(z, 0.0, end),
                         series_sum<terms, series::k0_regular>(z, 0.0, end));
@@ -170,7 +170,7 @@ template <class T, int v>
 FACULA_SCALAR double small_y(double x) {
   constexpr int terms = std::is_same_v<T, float> ? 11 : 0;
   constexpr double end = bessel_split * bessel_split, two_over_pi = 0.6366197723675814;
-  const double z = x * x, wave = log(x) * small_j<T, v>(x);
+  const double z = x * x, wave = log_by_parts(x) * small_j<T, v>(x);
   if constexpr (v == 0)
     return multiply_add(two_over_pi, wave, chebyshev<terms>(series::y0_small, z, 0.0, end));
   else

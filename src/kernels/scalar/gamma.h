@@ -32,13 +32,13 @@ FACULA_SCALAR double lgamma_short(double given) {
   const double inverse = 1.0 / z, square = inverse * inverse;
   const double tail = inverse * poly(square, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680,
                                      1.0 / 1188, -691.0 / 360360);
-  const double series = (z - 0.5) * log(z) - z + (0.9189385332046727 + tail);
+  const double series = (z - 0.5) * log_by_parts(z) - z + (0.9189385332046727 + tail);
   // pi / |sin(pi x)|, from the distance to the nearest integer
   const double whole = round_small(x), t = pi * abs(x - whole), u = t * t;
   const double sine = t * poly(u, 1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
                                -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000,
                                1.0 / 355687428096000, -1.0 / 121645100408832000);
-  const double rest = log(negative ? product * (pi / sine) : product);
+  const double rest = log_by_parts(negative ? product * (pi / sine) : product);
   double value = negative ? rest - series : series - rest;
   value = x == 1.0 ? 0.0 : value;
   value = x == 2.0 ? 0.0 : value;
@@ -64,7 +64,7 @@ FACULA_SCALAR_SLOW double digamma_value(double x) {
   const double z = 1.0 / (x * x);
   const double tail = poly(z, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
                            -691.0 / 32760, 1.0 / 12, -3617.0 / 8160);
-  return shift + (log(x) - 0.5 / x - z * tail);
+  return shift + (log_by_parts(x) - 0.5 / x - z * tail);
 }
 
 // For positive numbers: the asymptotic series from 8 on, reached by taking off eight reciprocals,
@@ -82,7 +82,7 @@ FACULA_SCALAR float digamma_fast(float given) {
   const double x = given, z = x + 8.0, inverse = 1.0 / z, square = inverse * inverse;
   const double tail =
       poly(square, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760);
-  return static_cast<float>((log(z) - 0.5 * inverse - square * tail) - eight_reciprocals(x));
+  return static_cast<float>((log_by_parts(z) - 0.5 * inverse - square * tail) - eight_reciprocals(x));
 }
 FACULA_SCALAR double digamma_fast(double x) {
   const bool small = x < 8.0;
@@ -90,7 +90,7 @@ FACULA_SCALAR double digamma_fast(double x) {
   const double tail = poly(square, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
                            -691.0 / 32760, 1.0 / 12, -3617.0 / 8160, 43867.0 / 14364);
   const double shift = small ? eight_reciprocals(x) : 0.0;
-  return (log(z) - shift) - multiply_add(square, tail, 0.5 * inverse);
+  return (log_by_parts(z) - shift) - multiply_add(square, tail, 0.5 * inverse);
 }
 
 FACULA_SCALAR_SLOW double trigamma_value(double x) {
@@ -288,8 +288,8 @@ FACULA_SCALAR double gamma_prefix_short(double a, double x) {
   const double low = ((a + 1.0) * (a + 8.0)) * ((a + 2.0) * (a + 7.0));
   const double high = ((a + 3.0) * (a + 6.0)) * ((a + 4.0) * (a + 5.0));
   const double tail = inverse * poly(square, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680);
-  const double log_gamma = (z - 0.5) * log(z) - z + (0.9189385332046727 + tail);
-  return low * high * exp(a * log(x) - x - log_gamma);
+  const double log_gamma = (z - 0.5) * log_by_parts(z) - z + (0.9189385332046727 + tail);
+  return low * high * exp_by_parts(a * log_by_parts(x) - x - log_gamma);
 }
 
 // x^a e^-x / gamma(a + 1).
@@ -297,10 +297,10 @@ template <class T>
 FACULA_SCALAR_SLOW double gamma_prefix(double a, double x) {
   if constexpr (std::is_same_v<T, float>)
     if (a < 10.0) return gamma_prefix_short(a, x);
-  if (a < 10.0) return exp(a * log(x) - x - lgamma_value(a + 1.0));
+  if (a < 10.0) return exp_by_parts(a * log_by_parts(x) - x - lgamma_value(a + 1.0));
   const double z = 1.0 / (a * a);
   const double stirling = poly(z, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188) / a;
-  return exp(a * log1p_less((x - a) / a) - stirling) / sqrt(2.0 * pi * a);
+  return exp_by_parts(a * log1p_less((x - a) / a) - stirling) / sqrt(2.0 * pi * a);
 }
 
 template <class T>
@@ -345,8 +345,8 @@ FACULA_SCALAR_SLOW double igammac_small(double a, double x) {
     sum += term / (a + n);
     if (abs(term) < 1e-17 * abs(sum)) break;
   }
-  const double log_scale = a * log(x) - lgamma_value(1.0 + a);
-  return -expm1(log_scale) - exp(log_scale) * a * sum;
+  const double log_scale = a * log_by_parts(x) - lgamma_value(1.0 + a);
+  return -expm1(log_scale) - exp_by_parts(log_scale) * a * sum;
 }
 
 // Arguments where the value is known without a sum. PyTorch looks at them before it looks for nan.
@@ -380,7 +380,7 @@ FACULA_SCALAR_SLOW double igammac_value(double a, double x) {
 FACULA_SCALAR_SLOW double polygamma_value(int64_t n, double x) {
   if (n == 0) return digamma_value(x);
   if (n == 1) return trigamma_value(x);
-  const double order = static_cast<double>(n), factorial = exp(lgamma_value(order + 1.0));
+  const double order = static_cast<double>(n), factorial = exp_by_parts(lgamma_value(order + 1.0));
   return (n % 2 != 0 ? 1.0 : -1.0) * factorial * zeta_value(order + 1.0, x);
 }
 

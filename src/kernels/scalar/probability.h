@@ -47,7 +47,7 @@ FACULA_SCALAR D log_for(D x) {
   if constexpr (std::is_same_v<T, float>)
     return log_special(x, log_short(x));
   else
-    return log(x);
+    return log_by_parts(x);
 }
 
 template <class T, class D>
@@ -190,13 +190,13 @@ FACULA_SCALAR T log_ndtr(T x) {
 // -x log(x), -infinity for negative x.
 template <class T>
 FACULA_SCALAR T entr(T x) {
-  const T y = x > T(0) ? -x * log(x) : (x == T(0) ? T(0) : -detail::infinity<T>);
+  const T y = x > T(0) ? -x * log_by_parts(x) : (x == T(0) ? T(0) : -detail::infinity<T>);
   return is_nan(x) ? x : y;
 }
 // x log(y), zero where x is zero and y is not nan.
 template <class T>
 FACULA_SCALAR T xlogy(T x, T y) {
-  return is_nan(y) ? y : (x == T(0) ? T(0) : x * log(y));
+  return is_nan(y) ? y : (x == T(0) ? T(0) : x * log_by_parts(y));
 }
 template <class T>
 FACULA_SCALAR T xlog1py(T x, T y) {

@@ -79,7 +79,7 @@ struct CrossEntropy {
   template <class A>
   static void values(const A* x, const A* t, A* out, int64_t n) {
     A yes[loss_block], no[loss_block];
-    for (int64_t i = 0; i < n; ++i) yes[i] = math::log(x[i]);
+    for (int64_t i = 0; i < n; ++i) yes[i] = math::log_by_parts(x[i]);
     for (int64_t i = 0; i < n; ++i) no[i] = math::log1p(-x[i]);
     for (int64_t i = 0; i < n; ++i) {
       const A low = no[i] > A(-100) ? no[i] : A(-100), high = yes[i] > A(-100) ? yes[i] : A(-100);

@@ -186,7 +186,7 @@ inline void log_row(const float* x, float* out, int64_t length) {
     for (int64_t i = 0; i < n; ++i) sums[i] = math::exp_by_parts(static_cast<double>(x[begin + i]) - most);
     sums[0] += first ? 0 : math::exp_by_parts(carried - most);
     for (int64_t i = 1; i < n; ++i) sums[i] += sums[i - 1];
-    for (int64_t i = 0; i < n; ++i) sums[i] = most + math::log(sums[i]);
+    for (int64_t i = 0; i < n; ++i) sums[i] = most + math::log_by_parts(sums[i]);
     for (int64_t i = 0; i < n; ++i) out[begin + i] = static_cast<float>(sums[i]);
     if (first) out[0] = x[0];
     carried = sums[n - 1];

@@ -124,7 +124,7 @@ struct Forward {
         shift[r] = sum_row(x, m[r]);
       }
     }
-    for (int64_t r = 0; r < together; ++r) shift[r] = math::log(shift[r]);
+    for (int64_t r = 0; r < together; ++r) shift[r] = math::log_by_parts(shift[r]);
     for (int64_t r = 0; r < count; ++r) {
       const T* x = from + r * n;
       T* y = to + r * n;
@@ -154,7 +154,7 @@ struct Forward {
     for (int64_t d = 0; d < n; ++d)
       for (int64_t c = 0; c < width; ++c) sum[c] += exp_below(widen(x[d * step + c]) - m[c]);
     if constexpr (Log)
-      for (int64_t c = 0; c < width; ++c) sum[c] = math::log(sum[c]);
+      for (int64_t c = 0; c < width; ++c) sum[c] = math::log_by_parts(sum[c]);
     for (int64_t d = 0; d < n; ++d)
       for (int64_t c = 0; c < width; ++c) {
         const A v = widen(x[d * step + c]) - m[c];

@@ -96,7 +96,7 @@ struct ShortRows {
     const V sums = sum(n, [&](int64_t j) { return Across::load(e + j * width); });
     __builtin_memcpy(total, &sums, sizeof total);
     if constexpr (Log) {
-      each_lane([&](int64_t l) { total[l] = scalar::math::log(total[l]); });
+      each_lane([&](int64_t l) { total[l] = scalar::math::log_by_parts(total[l]); });
       for (int64_t j = 0; j < n; ++j)
         each_lane([&](int64_t l) { x[j * width + l] = x[j * width + l] - most[l] - total[l]; });
     } else {
