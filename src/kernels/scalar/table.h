@@ -7,10 +7,14 @@
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 
-// The entry that the lowest four bits of an index name; whatever the others are, none lies outside.
+// The entry that the lowest bits of an index name; whatever the others are, none lies outside.
 template <class L, class B>
 FACULA_SCALAR L entry_of(const L (&table)[16], B index) {
   return table[index & B(15)];
+}
+template <class B>
+FACULA_SCALAR float entry_of(const float (&table)[32], B index) {
+  return table[index & B(31)];
 }
 // An index within [low, high]. Of integers, since a bound of floats is a branch to GCC, which then
 // looks up the entry of each bound beforehand and makes no vectors.
@@ -43,6 +47,13 @@ FACULA_SCALAR Pack<L, U> entry_of(const L (&table)[16], Pack<B, U> index) {
       return _mm512_permutexvar_ps(v, _mm512_load_ps(table));
     else
       return _mm512_permutex2var_pd(_mm512_load_pd(table), v, _mm512_load_pd(table + 8));
+  });
+}
+template <class B, int U>
+FACULA_SCALAR Pack<float, U> entry_of(const float (&table)[32], Pack<B, U> index) {
+  return Pack<float, U>::each([&](int i) -> Register<float> {
+    const auto v = reinterpret_cast<__m512i>(index.v[i]);
+    return _mm512_permutex2var_ps(_mm512_load_ps(table), v, _mm512_load_ps(table + 16));
   });
 }
 #endif
