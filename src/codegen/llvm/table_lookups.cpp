@@ -10,8 +10,6 @@
 namespace facula::codegen {
 namespace {
 
-constexpr unsigned entries = 16;
-
 // A gather of all lanes from a constant: which one, and the places in it.
 struct Lookup {
   llvm::IntrinsicInst* gather;
@@ -44,12 +42,16 @@ std::vector<Lookup> find_lookups(llvm::Module& m) {
   return found;
 }
 
+uint64_t entries_of(const llvm::GlobalVariable& table) {
+  const auto* array = llvm::dyn_cast<llvm::ArrayType>(table.getValueType());
+  return array ? array->getNumElements() : 0;
+}
+
 // Whether every lane is taken, from a table that is a register or two, at places within it.
 bool is_permute(const Lookup& l, const llvm::DataLayout& layout) {
   const auto* mask = llvm::dyn_cast<llvm::Constant>(l.gather->getArgOperand(2));
-  const auto* array = llvm::dyn_cast<llvm::ArrayType>(l.table->getValueType());
-  if (!mask || !mask->isAllOnesValue() || !array || array->getNumElements() != entries)
-    return false;
+  const uint64_t entries = entries_of(*l.table);
+  if (!mask || !mask->isAllOnesValue() || (entries != 16 && entries != 32)) return false;
   if (!l.places || !l.places->getType()->isVectorTy()) return false;
   return llvm::computeKnownBits(l.places, layout).getMaxValue().ult(entries);
 }
@@ -64,6 +66,11 @@ class PermuteBuilder {
     const auto* type = llvm::cast<llvm::FixedVectorType>(lookup_.gather->getType());
     const unsigned lanes = type->getNumElements();
     const bool is_float = type->getElementType()->isFloatTy();
+    const bool is_long = entries_of(*lookup_.table) == 32;
+    if (is_long && !(is_float && lanes == 16 && has_avx512_)) return nullptr;
+    if (is_long)
+      return build_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {},
+                                    {part(0, 16), places(32), part(16, 16)});
     if (is_float && lanes == 16 && has_avx512_)
       return build_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
                                     {part(0, 16), places(32)});

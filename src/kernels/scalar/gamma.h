@@ -82,7 +82,8 @@ FACULA_SCALAR float digamma_fast(float given) {
   const double x = given, z = x + 8.0, inverse = 1.0 / z, square = inverse * inverse;
   const double tail =
       poly(square, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760);
-  return static_cast<float>((log_by_parts(z) - 0.5 * inverse - square * tail) - eight_reciprocals(x));
+  return static_cast<float>((log_by_parts(z) - 0.5 * inverse - square * tail) -
+                            eight_reciprocals(x));
 }
 FACULA_SCALAR double digamma_fast(double x) {
   const bool small = x < 8.0;

@@ -39,7 +39,7 @@ template <class A>
 }
 template <class A>
 [[gnu::noinline]] void tanh_rows(A* x, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] = scalar::math::tanh(x[i]);
+  for (int64_t i = 0; i < n; ++i) x[i] = scalar::math::tanh_by_parts(x[i]);
 }
 
 // Loops over all of a row stand in functions of their own: parameters alone are known not to
@@ -78,13 +78,13 @@ struct LstmCell {
   }
   [[gnu::noinline]] static void renew_state(int64_t h, const A* open, const A* cell,
                                             A* __restrict state, A* __restrict kept) {
-    for (int64_t i = 0; i < h; ++i) kept[i] = state[i] = open[i] * scalar::math::tanh(cell[i]);
+    for (int64_t i = 0; i < h; ++i) kept[i] = state[i] = open[i] * scalar::math::tanh_by_parts(cell[i]);
   }
   // The output gate's gradient, and what the cell gets by way of the state.
   [[gnu::noinline]] static void from_state(int64_t h, const A* open, const A* now, const A* state,
                                            const A* grad, A* __restrict cell, A* __restrict to) {
     for (int64_t i = 0; i < h; ++i) {
-      const A squashed = scalar::math::tanh(now[i]), g = state[i] + grad[i], o = open[i];
+      const A squashed = scalar::math::tanh_by_parts(now[i]), g = state[i] + grad[i], o = open[i];
       cell[i] += g * o * (A(1) - squashed * squashed);
       to[i] = g * squashed * o * (A(1) - o);
     }
@@ -134,7 +134,7 @@ struct GruCell {
   [[gnu::noinline]] static void renew_gate(int64_t h, const A* reset, const A* recalled,
                                            A* __restrict fresh) {
     for (int64_t i = 0; i < h; ++i)
-      fresh[i] = scalar::math::tanh(fresh[i] + reset[i] * recalled[i]);
+      fresh[i] = scalar::math::tanh_by_parts(fresh[i] + reset[i] * recalled[i]);
   }
   [[gnu::noinline]] static void renew_state(int64_t h, const A* update, const A* fresh,
                                             A* __restrict state, A* __restrict kept) {
