@@ -65,14 +65,19 @@ FACULA_SCALAR D every_second(D square) {
 template <const auto& series, int terms>
 constexpr Powers<terms> short_series = powers_of<terms>(series);
 
-// As chebyshev().
+// The sum of a series, or of its first terms, in u.
 template <const auto& series, int terms, class D>
-FACULA_SCALAR D chebyshev_by_powers(D x, double low, double high) {
-  const D u = (x - 0.5 * (low + high)) * (2.0 / (high - low)), square = u * u;
+FACULA_SCALAR D chebyshev_of_unit(D u) {
+  const D square = u * u;
   constexpr const Powers<terms>& powers = short_series<series, terms>;
   // The first coefficient is added last: beside it the rest is often small.
   const D odd = u * every_second<powers, terms, 1>(square);
   return D(powers.of[0]) + multiply_add(square, every_second<powers, terms, 2>(square), odd);
+}
+// As chebyshev().
+template <const auto& series, int terms, class D>
+FACULA_SCALAR D chebyshev_by_powers(D x, double low, double high) {
+  return chebyshev_of_unit<series, terms>((x - 0.5 * (low + high)) * (2.0 / (high - low)));
 }
 
 }  // namespace detail

@@ -37,8 +37,11 @@ FACULA_SCALAR D erfinv_tail(D w) {
 }
 template <class T, class D>
 FACULA_SCALAR D erfinv_center(D x, D w) {
-  constexpr int terms = std::is_same_v<T, float> ? 12 : std::size(series::erfinv_center);
-  return x * chebyshev_by_powers<series::erfinv_center, terms>(w, 0.0, 5.0);
+  if constexpr (std::is_same_v<T, float>)
+    return x * chebyshev_of_unit<series::erfinv_center, 12>(multiply_add(w, 0.4, -1.0));
+  else
+    return x * chebyshev_by_powers<series::erfinv_center, std::size(series::erfinv_center)>(w, 0.0,
+                                                                                            5.0);
 }
 
 // A logarithm in double, as good as a result of this type needs.
@@ -50,12 +53,36 @@ FACULA_SCALAR D log_for(D x) {
     return log_by_parts(x);
 }
 
+// log(x) to 2^-32 (2^-53), as far from zero as near it: beside erfinv_center's first coefficient a
+// small logarithm adds little.
+template <class T, class D>
+FACULA_SCALAR D log_for_erfinv(D x) {
+  using Table = NaturalLogTable<double>;
+  const auto [k, f] = log_parts_of_powers(x);
+  const D m = f + D(1);
+  const auto j = to_bits(m) >> (Ieee<double>::mantissa_bits - 4);
+  const D z = fma(m, entry_of(InverseTable<double>::at, j), -1.0), square = z * z;
+  const D base = multiply_add(k, 0x1.62e42fefa39efp-1, entry_of(Table::high, j));
+  if constexpr (std::is_same_v<T, float>) {
+    const D curve =
+        poly(z, -0.4999998357480616, 0.3333472527279611, -0.2503094364454949, 0.1909830887769792);
+    return base + multiply_add(square, curve, z);
+  } else {
+    const D curve = poly(z, -0.4999999999999946, 0.33333333333363546, -0.2500000000279921,
+                         0.19999999918224542, -0.16666661665562332, 0.14285767951908035,
+                         -0.12503747653636638, 0.11116357156959798, -0.0901248791022692);
+    return base + (z + multiply_add(square, curve, entry_of(Table::rest, j)));
+  }
+}
+
 template <class T, class D>
 FACULA_SCALAR D erfinv_value(D x) {
-  const D w = -log_for<T>((D(1.0) - x) * (x + 1.0)), center = erfinv_center<T>(x, w);
-  const auto is_center = w < D(5.0);
+  // 1 - x^2: the square of a float is exact.
+  const D left = std::is_same_v<T, float> ? multiply_add(-x, x, 1.0) : (D(1.0) - x) * (x + 1.0);
+  const D l = log_for_erfinv<T>(left), center = erfinv_center<T>(x, -l);
+  const auto is_center = abs(x) < D(0.9966252);  // where the logarithm is above -5
   if (all_of_pack<D>(is_center)) return center;
-  const D tail = pick(w == D(infinity<double>), w, erfinv_tail<T>(w));
+  const D w = -log_special(left, l), tail = pick(w == D(infinity<double>), w, erfinv_tail<T>(w));
   return pick(is_center, center, copysign(tail, x));
 }
 
