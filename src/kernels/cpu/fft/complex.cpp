@@ -3,6 +3,7 @@
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/lane_plan.h"
 #include "kernels/cpu/fft/line_block.h"
+#include "kernels/cpu/fft/line_plan.h"
 #include "kernels/cpu/fft/short_lines.h"
 #include "kernels/cpu/fft/split_plan.h"
 
@@ -42,6 +43,7 @@ void transform_lines(const Tensor& from, const Tensor& to, int64_t dim, T scale,
   const int64_t n = from.sizes()[dim];
   const T* source = static_cast<const T*>(from.data());
   T* target = static_cast<T*>(to.data());
+  if (transform_as_whole_lines(lines, source, target, n, scale, forward)) return;
   if (should_split<T>(lines, n, 2)) {
     const auto plan = plan_of<SplitPlan<T>>(n);
     if (plan->serves())
