@@ -2,6 +2,7 @@
 #include "core/complex.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/line_block.h"
+#include "kernels/cpu/fft/real_line_plan.h"
 #include "kernels/cpu/fft/real_split_plan.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -35,6 +36,25 @@ std::shared_ptr<const RealSplitPlan<T>> split_plan(const LinePairs& lines, int64
   return plan->serves() ? plan : nullptr;
 }
 
+// Calls body(plan, arrays and scratch memory as its functions take them), and returns true, where
+// lines can be done by the plan of those that lie side by side in memory.
+template <int WidthFrom, int WidthTo, class T, class Body>
+bool run_line_plan([[maybe_unused]] const LinePairs& lines, [[maybe_unused]] const T* from,
+                   [[maybe_unused]] T* to, [[maybe_unused]] int64_t n,
+                   [[maybe_unused]] Body&& body) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>) {
+    if (lines.from_step() != 1 || lines.to_step() != 1 || !RealLinePlan::serves(n)) return false;
+    const auto plan = plan_of<RealLinePlan>(n);
+    for_each_whole_line<WidthFrom, WidthTo>(lines, from, to, plan->lines_at_once(),
+                                            line_cost(n) / 8, plan->scratch(),
+                                            [&](auto... arrays) { body(*plan, arrays...); });
+    return true;
+  }
+#endif
+  return false;
+}
+
 template <class T>
 void lines_from_real(const Tensor& from, const Tensor& to, int64_t dim, T scale) {
   const LinePairs lines(from, to, dim);
@@ -42,6 +62,15 @@ void lines_from_real(const Tensor& from, const Tensor& to, int64_t dim, T scale)
   const bool mirrored = to.sizes()[dim] > half;
   const T* source = static_cast<const T*>(from.data());
   T* target = static_cast<T*>(to.data());
+  const bool done =
+      run_line_plan<1, 2>(lines, source, target, n,
+                          [&](const auto& plan, const T* first, const T* second, T* to_first,
+                              T* to_second, T* scratch) {
+                            plan.from_real(first, second, to_first, to_second, scratch, scale);
+                            if (mirrored) mirror(to_first, 1, n);
+                            if (mirrored && to_second != to_first) mirror(to_second, 1, n);
+                          });
+  if (done) return;
   if (const auto plan = split_plan<T>(lines, n))
     return for_each_split_line<1, 2>(lines, source, target, n, to.sizes()[dim], plan->scratch(),
                                      [&](const T* line, T* result, T* scratch) {
@@ -69,6 +98,10 @@ void lines_to_real(const Tensor& from, const Tensor& to, int64_t dim, T scale) {
   const int64_t n = to.sizes()[dim], half = n / 2 + 1;
   const T* source = static_cast<const T*>(from.data());
   T* target = static_cast<T*>(to.data());
+  const bool done = run_line_plan<2, 1>(
+      lines, source, target, n,
+      [&](const auto& plan, auto... arrays) { plan.to_real(arrays..., scale); });
+  if (done) return;
   if (const auto plan = split_plan<T>(lines, n))
     return for_each_split_line<2, 1>(lines, source, target, half, n, plan->scratch() + n,
                                      [&](const T* line, T* result, T* scratch) {

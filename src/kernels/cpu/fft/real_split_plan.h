@@ -5,6 +5,20 @@
 
 namespace facula::cpu::FACULA_ISA {
 
+// With a and b of coefficients k and the conjugate of m - k: their sum plus their difference
+// turned, and the conjugate of the sum less it. Numbers or vectors.
+template <bool forward, class T, class V>
+[[gnu::always_inline]] inline void exchange_pair(ComplexLanes<V>& low, ComplexLanes<V>& high,
+                                                 ComplexLanes<V> root) {
+  constexpr T half = forward ? T(0.5) : T(1);
+  const V c = root.re, s = forward ? root.im : -root.im;
+  const V sr = (low.re + high.re) * half, si = (low.im - high.im) * half,
+          dr = (low.re - high.re) * half, di = (low.im + high.im) * half;
+  const V tr = dr * c - di * s, ti = dr * s + di * c;
+  low = {sr + tr, si + ti};
+  high = {sr - tr, ti - si};
+}
+
 // With m = n / 2, real numbers x stand for complex z(j) = x(2j) + i x(2j + 1). Coefficients k and
 // m - k of the ones follow from those of the others.
 template <class T>
@@ -47,20 +61,6 @@ class RealSplitPlan {
  private:
   static constexpr int64_t lanes = lanes_of<T>;
 
-  // With a and b of coefficients k and the conjugate of m - k: their sum plus their difference
-  // turned, and the conjugate of the sum less it. Numbers or vectors.
-  template <bool forward, class V>
-  [[gnu::always_inline]] static void exchange_pair(ComplexLanes<V>& low, ComplexLanes<V>& high,
-                                                   ComplexLanes<V> root) {
-    constexpr T half = forward ? T(0.5) : T(1);
-    const V c = root.re, s = forward ? root.im : -root.im;
-    const V sr = (low.re + high.re) * half, si = (low.im - high.im) * half,
-            dr = (low.re - high.re) * half, di = (low.im + high.im) * half;
-    const V tr = dr * c - di * s, ti = dr * s + di * c;
-    low = {sr + tr, si + ti};
-    high = {sr - tr, ti - si};
-  }
-
   // All pairs but that of the first; `to` may be `from`.
   template <bool forward>
   void exchange(const T* from, T* to) const {
@@ -70,7 +70,7 @@ class RealSplitPlan {
       for (int64_t k = 1 + begin * lanes; k <= end * lanes; k += lanes) {
         const int64_t last = m_ - k - lanes + 1;
         auto low = load_complex(from + 2 * k), high = load_complex<true>(from + 2 * last);
-        exchange_pair<forward>(low, high, load_complex(turns_.data() + 2 * k));
+        exchange_pair<forward, T>(low, high, load_complex(turns_.data() + 2 * k));
         store_complex(to + 2 * k, low);
         store_complex<true>(to + 2 * last, high);
       }
@@ -79,7 +79,7 @@ class RealSplitPlan {
       const auto number = [](const T* at) { return ComplexLanes<T>{at[0], at[1]}; };
       const auto keep = [](T* at, ComplexLanes<T> v) { at[0] = v.re, at[1] = v.im; };
       auto low = number(from + 2 * k), high = number(from + 2 * (m_ - k));
-      exchange_pair<forward>(low, high, number(turns_.data() + 2 * k));
+      exchange_pair<forward, T>(low, high, number(turns_.data() + 2 * k));
       keep(to + 2 * k, low);
       keep(to + 2 * (m_ - k), high);
     }
