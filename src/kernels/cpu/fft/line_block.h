@@ -25,7 +25,28 @@ struct LineStarts {
     for (int64_t k = 0; k < count; ++k) off |= start[k] - start[0] - k * d;
     return off == 0 ? d : 0;
   }
+  // Where the lines that lie beside line k end.
+  int64_t end_of_neighbours(int64_t k) const {
+    do ++k;
+    while (k < count && start[k] == start[k - 1] + 1);
+    return k;
+  }
 };
+
+// Calls body(begin, end, start) for lines that lie beside each other, whose first begins there,
+// and returns true, if there are few such groups, as where a block goes on in the next matrix.
+template <int64_t Lanes, class Body>
+bool for_few_neighbours(const LineStarts<Lanes>& at, Body&& body) {
+  constexpr int64_t most = 4;
+  int64_t groups = 0;
+  for (int64_t k = 0; k < at.count && groups <= most; ++groups) k = at.end_of_neighbours(k);
+  if (groups > most) return false;
+  for (int64_t k = 0, end; k < at.count; k = end) {
+    end = at.end_of_neighbours(k);
+    body(k, end, at.start[k]);
+  }
+  return true;
+}
 
 // Fills `rows`, one row of lanes for each number of the lines, with n elements of each line.
 template <int Width, int64_t Lanes, class T>
@@ -41,8 +62,15 @@ void load_lines(T* rows, const T* from, const LineStarts<Lanes>& at, int64_t n) 
     }
   }
   if (at.count < Lanes) std::fill_n(rows, n * Width * Lanes, T(0));
-  if constexpr (Lanes > 1)
+  if constexpr (Lanes > 1) {
     if (in_rows) return turn_into_lanes<Lanes>(rows, first, distance * Width, n * Width, at.count);
+    const bool done = for_few_neighbours(at, [&](int64_t k, int64_t end, int64_t start) {
+      for (int64_t i = 0; i < n; ++i)
+        load_neighbours_between<Width>(rows + i * Width * Lanes,
+                                       from + (start - k + i * at.step) * Width, k, end);
+    });
+    if (done) return;
+  }
   for (int64_t k = 0; k < at.count; ++k) {
     const T* line = from + at.start[k] * Width;
     for (int64_t i = 0; i < n; ++i)
@@ -64,6 +92,12 @@ void store_lines(T* to, const T* rows, const LineStarts<Lanes>& at, int64_t n) {
         store_neighbours<Width>(first + i * at.step * Width, rows + i * Width * Lanes, at.count);
       return;
     }
+    const bool done = for_few_neighbours(at, [&](int64_t k, int64_t end, int64_t start) {
+      for (int64_t i = 0; i < n; ++i)
+        store_neighbours_between<Width>(to + (start - k + i * at.step) * Width,
+                                        rows + i * Width * Lanes, k, end);
+    });
+    if (done) return;
   }
   for (int64_t k = 0; k < at.count; ++k) {
     T* line = to + at.start[k] * Width;

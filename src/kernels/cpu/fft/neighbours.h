@@ -34,6 +34,44 @@ template <class T>
 #endif
 }
 
+// `v` with lanes from `begin` to `end` from the numbers at `from` where these lanes would be;
+// both may lie outside of the vector.
+template <class T>
+[[gnu::always_inline]] inline auto load_between(typename Simd<T>::Vec v, const T* from,
+                                                int64_t begin, int64_t end) {
+  using S = Simd<T>;
+  begin = std::clamp<int64_t>(begin, 0, S::lanes);
+  end = std::clamp<int64_t>(end, begin, S::lanes);
+#if defined(__AVX512F__)
+  const auto mask =
+      static_cast<decltype(lane_mask<T>(end))>(lane_mask<T>(end) ^ lane_mask<T>(begin));
+  if constexpr (sizeof(T) == 4)
+    return (typename S::Vec)_mm512_mask_loadu_ps((__m512)v, mask, from);
+  else
+    return (typename S::Vec)_mm512_mask_loadu_pd((__m512d)v, mask, from);
+#else
+  for (int64_t k = begin; k < end; ++k) v[k] = from[k];
+  return v;
+#endif
+}
+template <class T>
+[[gnu::always_inline]] inline void store_between(T* to, typename Simd<T>::Vec v, int64_t begin,
+                                                 int64_t end) {
+  using S = Simd<T>;
+  begin = std::clamp<int64_t>(begin, 0, S::lanes);
+  end = std::clamp<int64_t>(end, begin, S::lanes);
+#if defined(__AVX512F__)
+  const auto mask =
+      static_cast<decltype(lane_mask<T>(end))>(lane_mask<T>(end) ^ lane_mask<T>(begin));
+  if constexpr (sizeof(T) == 4)
+    _mm512_mask_storeu_ps(to, mask, (__m512)v);
+  else
+    _mm512_mask_storeu_pd(to, mask, (__m512d)v);
+#else
+  for (int64_t k = begin; k < end; ++k) to[k] = v[k];
+#endif
+}
+
 template <class T>
 [[gnu::always_inline]] inline void store_first(T* to, typename Simd<T>::Vec v, int64_t count) {
   using S = Simd<T>;
@@ -100,6 +138,40 @@ template <int Width, class T>
     const auto v = load_complex(from, count);
     S::store(rows, v.re);
     S::store(rows + S::lanes, v.im);
+  }
+}
+
+// Lanes `begin` to `end` of rows, from where number 0 of a line in the first lane would be.
+template <int Width, class T>
+[[gnu::always_inline]] inline void load_neighbours_between(T* rows, const T* from, int64_t begin,
+                                                           int64_t end) {
+  using S = Simd<T>;
+  if constexpr (Width == 1) {
+    S::store(rows, load_between(S::load(rows), from, begin, end));
+  } else {
+    constexpr std::make_index_sequence<size_t{S::lanes}> each;
+    ComplexLanes<typename S::Vec> v{S::load(rows), S::load(rows + S::lanes)};
+    const auto low = load_between(in_turn<0, false>(v, each), from, 2 * begin, 2 * end),
+               high = load_between(in_turn<S::lanes / 2, false>(v, each), from + S::lanes,
+                                   2 * begin - S::lanes, 2 * end - S::lanes);
+    S::store(rows, every_second<0, false>(low, high, each));
+    S::store(rows + S::lanes, every_second<1, false>(low, high, each));
+  }
+}
+
+// The way back.
+template <int Width, class T>
+[[gnu::always_inline]] inline void store_neighbours_between(T* to, const T* rows, int64_t begin,
+                                                            int64_t end) {
+  using S = Simd<T>;
+  if constexpr (Width == 1) {
+    store_between(to, S::load(rows), begin, end);
+  } else {
+    constexpr std::make_index_sequence<size_t{S::lanes}> each;
+    const ComplexLanes<typename S::Vec> v{S::load(rows), S::load(rows + S::lanes)};
+    store_between(to, in_turn<0, false>(v, each), 2 * begin, 2 * end);
+    store_between(to + S::lanes, in_turn<S::lanes / 2, false>(v, each), 2 * begin - S::lanes,
+                  2 * end - S::lanes);
   }
 }
 
