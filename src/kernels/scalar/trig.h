@@ -304,14 +304,52 @@ FACULA_SCALAR T sin_by_table(T x, int sixteenths = 0) {
   return from_bits<T>(to_bits(y.hi + y.lo) ^ sign);
 }
 
-// sin / cos, whose rounding errors enter the quotient to first order.
+// Sines and cosines of multiples of pi/16 times a factor of their own, with which both are floats
+// to 2^-38 of their quotient.
+struct TangentTable {
+  alignas(64) static constexpr float sine[] = {
+      0.0f,    0x1.a8b85cp-3f, 0x1.d9be18p-2f, 0x1.59899ap-1f,
+      0x1p+0f, 0x1.029114p+0f, 0x1.1dedcep+0f, 0x1.0ae6ccp+0f,
+      0x1p+0f, 0x1.0ae6ccp+0f, 0x1.1dedcep+0f, 0x1.029114p+0f,
+      0x1p+0f, 0x1.59899ap-1f, 0x1.d9be18p-2f, 0x1.a8b85cp-3f};
+  alignas(64) static constexpr float cosine[] = {
+      0x1p+0f,  0x1.0ae6ccp+0f,  0x1.1dedcep+0f,  0x1.029114p+0f,
+      0x1p+0f,  0x1.59899ap-1f,  0x1.d9be18p-2f,  0x1.a8b85cp-3f,
+      0.0f,     -0x1.a8b85cp-3f, -0x1.d9be18p-2f, -0x1.59899ap-1f,
+      -0x1p+0f, -0x1.029114p+0f, -0x1.1dedcep+0f, -0x1.0ae6ccp+0f};
+};
+
+// tan(x) as num / den, both as leading sums and what is less than a hundredth of them.
+template <class T>
+struct Tangent {
+  Pair<T> num, den;
+};
+template <class T>
+FACULA_SCALAR Tangent<T> tangent_of(T x) {
+  if constexpr (of_floats<T>) {
+    // tan(c + r) = (sin(c) + cos(c) tan(r)) / (cos(c) - sin(c) tan(r))
+    const auto a = reduce_finely(x);
+    const T s = entry_of(TangentTable::sine, a.quadrant);
+    const T c = entry_of(TangentTable::cosine, a.quadrant);
+    const T z = a.r * a.r;
+    const T tail = multiply_add(a.r * z, poly(z, 0.333333343f, 0.133331001f, 0.0543796867f),
+                                a.lo);  // tan(r) - r
+    const T num = multiply_add(c, a.r, s), den = multiply_add(-s, a.r, c);
+    return {{num, multiply_add(c, tail, fma(c, a.r, s - num))},
+            {den, multiply_add(-s, tail, fma(-s, a.r, c - den))}};
+  } else {
+    const auto a = table_angle(x);
+    return {sin_of(a), cos_of(a)};
+  }
+}
+
+// The rounding errors of numerator and denominator enter the quotient to first order.
 template <class T>
 FACULA_SCALAR T tan_by_table(T x) {
-  const auto a = table_angle(x);
-  const auto s = sin_of(a), c = cos_of(a);
-  const auto num = fast_two_sum(s.hi, s.lo), den = fast_two_sum(c.hi, c.lo);
-  const T inverse = T(1) / den.hi, q = num.hi * inverse;
-  const T rest = fma(-q, den.hi, num.hi) + multiply_add(-q, den.lo, num.lo);
+  const auto a = tangent_of(x);
+  const auto den = fast_two_sum(a.den.hi, a.den.lo);
+  const T inverse = T(1) / den.hi, q = a.num.hi * inverse;
+  const T rest = fma(-q, den.hi, a.num.hi) + multiply_add(-q, den.lo, a.num.lo);
   return multiply_add(rest, inverse, q);
 }
 
