@@ -41,6 +41,10 @@ FACULA_SCALAR Complex<T> log(Complex<T> z) {
       z, [](auto c) { return __builtin_clogf(c); }, [](auto c) { return __builtin_clog(c); });
 }
 template <class T>
+FACULA_SCALAR Complex<T> log_by_parts(Complex<T> z) {
+  return log(z);
+}
+template <class T>
 FACULA_SCALAR Complex<T> sqrt(Complex<T> z) {
   return detail::library(
       z, [](auto c) { return __builtin_csqrtf(c); }, [](auto c) { return __builtin_csqrt(c); });

@@ -71,7 +71,7 @@ inline T near_exp(T x) {
   if constexpr (math::of_floats<T>)
     return math::exp_coarse(x);
   else
-    return math::exp_by_parts(x);
+    return math::exp(x);
 }
 
 struct silu {
