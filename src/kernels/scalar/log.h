@@ -7,10 +7,10 @@ namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 namespace detail {
 
-// x = 2^k (1 + f) for positive finite x.
+// x = 2^k m, m = 1 + f, for positive finite x.
 template <class T>
 struct LogParts {
-  T k, f;
+  T k, f, m;
 };
 
 // 1 + f in [lowest, 2 lowest).
@@ -26,7 +26,8 @@ FACULA_SCALAR LogParts<T> log_parts_from(T lowest, T x) {
   const T biased =
       from_bits<T>((b >> I::mantissa_bits) | to_bits(T(Bits<T>{1} << I::mantissa_bits)));
   const T k = biased - (T(Bits<T>{1} << I::mantissa_bits) + I::bias);
-  return {tiny ? k - I::tiny_exponent : k, from_bits<T>((b & mantissa) + root) - T(1)};
+  const T m = from_bits<T>((b & mantissa) + root);
+  return {tiny ? k - I::tiny_exponent : k, m - T(1), m};
 }
 
 // 1 + f in [sqrt(1/2), sqrt(2)): the smallest quotient f / (2 + f).
@@ -62,14 +63,15 @@ FACULA_SCALAR Pack<T, U> significand(Pack<T, U> x) {
 template <class T, int U>
 FACULA_SCALAR LogParts<Pack<T, U>> log_parts(Pack<T, U> x) {
   using P = Pack<T, U>;
-  const P k = exponent(x), m = significand<_MM_MANT_NORM_1_2>(x);
-  const auto above = m >= P(T(1.4142135623730951));
-  return {pick(above, k + T(1), k), pick(above, m * T(0.5), m) - T(1)};
+  const P k = exponent(x), twice = significand<_MM_MANT_NORM_1_2>(x);
+  const auto above = twice >= P(T(1.4142135623730951));
+  const P m = pick(above, twice * T(0.5), twice);
+  return {pick(above, k + T(1), k), m - T(1), m};
 }
 template <class T, int U>
 FACULA_SCALAR LogParts<Pack<T, U>> log_parts_of_powers(Pack<T, U> x) {
   const auto m = significand<_MM_MANT_NORM_p75_1p5>(x);
-  return {exponent(x) - exponent(m), m - T(1)};
+  return {exponent(x) - exponent(m), m - T(1), m};
 }
 #endif
 
@@ -127,7 +129,7 @@ FACULA_SCALAR Pair<T> log_sum(T x, std::type_identity_t<T> correction) {
   using L = lane_t<T>;
   constexpr L ln2_hi = of_floats<T> ? L(0x1.62e3p-1) : L(0x1.62e42fee00000p-1);
   constexpr L ln2_lo = of_floats<T> ? L(0x1.2fefa39ef3579p-17) : L(0x1.a39ef35793c76p-33);
-  const auto [k, f] = log_parts(x);
+  const auto [k, f, m] = log_parts(x);
   const auto l = log_near_one(f);
   const auto sum = fast_two_sum<T>(k * ln2_hi, l.s);
   const T rest = multiply_add(l.left, l.inverse, multiply_add(k, ln2_lo, correction));
@@ -143,7 +145,7 @@ FACULA_SCALAR T log_core(T x, std::type_identity_t<T> correction) {
 template <class T>
   requires(of_floats<T>)
 FACULA_SCALAR T log_by_powers(T x) {
-  const auto [k, f] = log_parts_of_powers(x);
+  const auto [k, f, m] = log_parts_of_powers(x);
   const T square = f * f, first = multiply_add(k, 0x1.62e3p-1f, f);  // whose product is exact
   const T second = multiply_add(square, -0.5f, first);
   const T lost =
@@ -159,8 +161,7 @@ template <template <class> class TableOf, class T>
 FACULA_SCALAR T log_by_table(T x) {
   using L = lane_t<T>;
   using Table = TableOf<L>;
-  const auto [k, f] = log_parts_of_powers(x);
-  const T m = f + T(1);
+  const auto [k, f, m] = log_parts_of_powers(x);
   const auto j = to_bits(m) >> (Ieee<T>::mantissa_bits - 4);
   const T z = fma(m, entry_of(InverseTable<L>::at, j), L(-1));
   const T base = multiply_add(k, Table::step, entry_of(Table::high, j));
@@ -188,7 +189,7 @@ FACULA_SCALAR T log_by_table(T x) {
 template <class T>
   requires(!of_floats<T>)
 FACULA_SCALAR T log_short(T x) {
-  const auto [k, f] = log_parts(x);
+  const auto [k, f, m] = log_parts(x);
   const T s = quotient(f, f + T(2.0)), z = s * s;
   const T tail =
       poly(z, 0.6666666564134591, 0.4000033620802153, 0.2853723899311438, 0.23583557034865546);

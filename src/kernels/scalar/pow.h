@@ -17,7 +17,7 @@ FACULA_SCALAR Pair<T> pair_prod(Pair<T> a, Pair<T> b) {
 // are kept as pairs; the rest is below 2^-11 of the first.
 template <class T>
 FACULA_SCALAR Pair<T> log_precise(T x) {
-  const auto [k, f] = log_parts(x);
+  const auto [k, f, m] = log_parts(x);
   const auto den = fast_two_sum(T(2.0), f);
   const T inverse = T(1.0) / den.hi, s_hi = f * inverse;
   const T s_lo = (fma(-s_hi, den.hi, f) - s_hi * den.lo) * inverse;

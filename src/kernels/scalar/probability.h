@@ -58,8 +58,7 @@ FACULA_SCALAR D log_for(D x) {
 template <class T, class D>
 FACULA_SCALAR D log_for_erfinv(D x) {
   using Table = NaturalLogTable<double>;
-  const auto [k, f] = log_parts_of_powers(x);
-  const D m = f + D(1);
+  const auto [k, f, m] = log_parts_of_powers(x);
   const auto j = to_bits(m) >> (Ieee<double>::mantissa_bits - 4);
   const D z = fma(m, entry_of(InverseTable<double>::at, j), -1.0), square = z * z;
   const D base = multiply_add(k, 0x1.62e42fefa39efp-1, entry_of(Table::high, j));
