@@ -10,6 +10,25 @@
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
+// Without copies to lanes and back where lines lie beside each other and fill the vectors.
+template <class T, int64_t Lanes>
+bool transform_columns(const LanePlan<T>& plan, const LineStarts<Lanes>& in,
+                       const LineStarts<Lanes>& out, const T* from, T* to, T* rows, T scale,
+                       bool forward) {
+  if constexpr (Lanes > 1) {
+    if (in.count < Lanes || in.distance() != 1 || out.distance() != 1) return false;
+    const T* source = from + 2 * in.start[0];
+    T* target = to + 2 * out.start[0];
+    const int64_t in_step = 2 * in.step, out_step = 2 * out.step;
+    if (forward)
+      plan.run_columns(Columns<T, true>{source, target, in_step, out_step}, rows, scale);
+    else
+      plan.run_columns(Columns<T, false>{source, target, in_step, out_step}, rows, scale);
+    return true;
+  }
+  return false;
+}
+
 template <class T>
 void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
                         bool forward) {
@@ -22,6 +41,8 @@ void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n,
       [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
                          const LineStarts<Lanes>& out, T* rows) {
         using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        if (lane_plan && transform_columns(*lane_plan, in, out, from, to, rows, scale, forward))
+          return;
         load_lines<2>(rows, from, in, n);
         auto* const line = reinterpret_cast<PlanComplex<Number>*>(rows);
         if (plan) {
