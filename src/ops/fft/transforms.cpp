@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/checked.h"
+#include "core/threads.h"
 #include "dispatch/batch_families.h"
 #include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
@@ -139,11 +140,52 @@ void transform_dims(const Tensor& from, const Tensor& to, IntSpan dims, double s
   }
 }
 
+// Some of what is transformed by itself: indices from `begin` on in dimension `dim`, or all.
+struct Part {
+  int64_t dim = -1, begin = 0, count = 0;
+
+  Tensor of(const Tensor& t) const {
+    if (dim < 0) return t;
+    IntVec sizes(t.sizes());
+    sizes[dim] = count;
+    return alias_tensor(t, sizes, t.strides(), t.storage_offset() + begin * t.strides()[dim]);
+  }
+};
+
+// Calls body(part) for all of `out`: where it has several passes and is longer than a second cache,
+// for parts that stay there from one pass to the next. Parts follow from the shape alone, whether
+// threads share them out or work on each together.
+template <class Body>
+void for_each_part(const Tensor& out, IntSpan dims, const Body& body) {
+  constexpr int64_t part_bytes = int64_t{256} << 10, second_cache = int64_t{1} << 20;
+  const int64_t bytes = out.numel() * static_cast<int64_t>(itemsize(out.dtype()));
+  int64_t batch = -1;
+  for (int64_t d = 0; d < out.dim(); ++d)
+    if (std::ranges::find(dims, d) == dims.end() && out.sizes()[d] > 1 &&
+        (batch < 0 || out.strides()[d] > out.strides()[batch]))
+      batch = d;
+  if (dims.size() < 2 || batch < 0 || bytes <= 2 * second_cache) return body(Part());
+  const int64_t size = out.sizes()[batch], one = bytes / size;
+  if (one > second_cache) return body(Part());
+  const int64_t step = std::max<int64_t>(1, part_bytes / one), parts = (size + step - 1) / step;
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      body(Part{batch, p * step, std::min(step, size - p * step)});
+  };
+  if (parts >= num_threads())
+    parallel_for(parts, 1, run);
+  else
+    run(0, parts);
+}
+
 void transform_complex(const Tensor& self, IntSpan dim, int64_t normalization, bool forward,
                        const Tensor& out) {
   if (dim.empty()) return cpu::copy(out, self);
   const IntVec dims = wrapped_dims("_fft_c2c", dim, self);
-  transform_dims(self, out, dims, scale_of(normalization, self.sizes(), dims), forward);
+  const double scale = scale_of(normalization, self.sizes(), dims);
+  for_each_part(out, dims, [&](const Part& part) {
+    transform_dims(part.of(self), part.of(out), dims, scale, forward);
+  });
 }
 
 void transform_from_real(const Tensor& self, IntSpan dim, int64_t normalization, bool,
@@ -151,8 +193,12 @@ void transform_from_real(const Tensor& self, IntSpan dim, int64_t normalization,
   const IntVec dims = wrapped_dims("_fft_r2c", dim, self);
   const IntSpan others = IntSpan(dims).first(dims.size() - 1);
   const double scale = scale_of(normalization, self.sizes(), dims);
-  FACULA_OF_ISA(transform_from_real)(self, out, dims.back(), scale);
-  transform_dims(out, out, others, 1, true);
+  const auto transform = FACULA_OF_ISA(transform_from_real);
+  for_each_part(out, dims, [&](const Part& part) {
+    const Tensor to = part.of(out);
+    transform(part.of(self), to, dims.back(), scale);
+    transform_dims(to, to, others, 1, true);
+  });
 }
 
 void transform_to_real(const Tensor& self, IntSpan dim, int64_t normalization, int64_t,
@@ -160,13 +206,16 @@ void transform_to_real(const Tensor& self, IntSpan dim, int64_t normalization, i
   const IntVec dims = wrapped_dims("_fft_c2r", dim, self);
   const IntSpan others = IntSpan(dims).first(dims.size() - 1);
   Tensor half = self;
-  if (!others.empty()) {
+  if (!others.empty())
     half = empty_strided_tensor(self.sizes(), transformed_strides(self.sizes(), self, dims, true),
                                 self.dtype());
-    transform_dims(self, half, others, 1, false);
-  }
   const double scale = scale_of(normalization, out.sizes(), dims);
-  FACULA_OF_ISA(transform_to_real)(half, out, dims.back(), scale);
+  const auto transform = FACULA_OF_ISA(transform_to_real);
+  for_each_part(out, dims, [&](const Part& part) {
+    const Tensor from = part.of(half);
+    transform_dims(part.of(self), from, others, 1, false);
+    transform(from, part.of(out), dims.back(), scale);
+  });
 }
 
 // --- derivatives

@@ -9,7 +9,24 @@ import pytest
 
 SMALL = range(1, 70)
 # Products of small factors, primes, and products with a large prime.
-LARGE = (127, 128, 243, 512, 521, 1000, 1009, 1024, 1155, 2018, 4096, 6000, 10007, 16384, 49152)
+LARGE = (
+    127,
+    128,
+    243,
+    256,
+    512,
+    521,
+    1000,
+    1009,
+    1024,
+    1155,
+    2018,
+    4096,
+    6000,
+    10007,
+    16384,
+    49152,
+)
 EPSILON = {"complex64": 1.2e-7, "complex128": 2.3e-16, "float32": 1.2e-7, "float64": 2.3e-16}
 
 
@@ -63,7 +80,7 @@ def test_real_lines_of_every_length(dtype, lines):
 # Rows that stand side by side or become matrices, by their number and length; columns that fill a
 # part of a vector.
 MANY = [((70, n), 1) for n in (384, 512, 1000, 1155, 1280, 1536, 3000)]
-MANY += [((n, count), 0) for n in (8, 100) for count in (5, 15, 21)]
+MANY += [((n, count), 0) for n in (8, 64, 100) for count in (5, 15, 21)]
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -77,6 +94,24 @@ def test_many_lines(shape, dim, dtype):
     half = facula.fft.rfft(t.real, dim=dim)
     assert_near(half, np.fft.rfft(of_real, axis=dim), real, n)
     assert_near(facula.fft.irfft(half, n, dim=dim), of_real, real, n)
+
+
+# Columns that go on in the next matrix within a vector, and batches that are done part by part.
+@pytest.mark.parametrize(
+    "shape", [(5, 64, 21), (5, 100, 37), (17, 128, 256), (130, 64, 48)], ids=str
+)
+def test_batches_of_matrices(shape):
+    x = numbers(shape, "complex64")
+    t, exact, size = facula.from_numpy(x), x.astype(np.complex128), shape[1] * shape[2]
+    for norm in ("backward", "ortho"):
+        assert_near(facula.fft.fft2(t, norm=norm), np.fft.fft2(exact, norm=norm), "complex64", size)
+        assert_near(
+            facula.fft.ifft2(t, norm=norm), np.fft.ifft2(exact, norm=norm), "complex64", size
+        )
+        half = facula.fft.rfft2(t.real, norm=norm)
+        assert_near(half, np.fft.rfft2(exact.real, norm=norm), "float32", size)
+        back = facula.fft.irfft2(half, s=shape[1:], norm=norm)
+        assert_near(back, exact.real, "float32", size)
 
 
 LAYOUTS = {
@@ -105,7 +140,9 @@ def test_layouts(layout, dim):
         assert_near(back, real.contiguous().numpy(), "float64", x.size)
 
 
-@pytest.mark.parametrize("shape", [(1, 49152), (5, 1000), (100, 64), (3, 10007), (300, 300)])
+@pytest.mark.parametrize(
+    "shape", [(1, 49152), (5, 1000), (100, 64), (101, 256), (17, 128, 256), (3, 10007), (300, 300)]
+)
 def test_same_bits_for_any_number_of_threads(shape):
     t = facula.from_numpy(numbers(shape, "complex64"))
     found = []
