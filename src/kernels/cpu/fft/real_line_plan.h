@@ -37,7 +37,7 @@ class RealLinePlan {
                            [&](int line, int64_t k, auto re, auto im) {
                              float* const to = room + line * room_of_line() + k;
                              Simd<float>::store(to, re);
-                             Simd<float>::store(to + parts(), im);
+                             Simd<float>::store(to + m_, im);
                            });
     complete(room, to_first);
     if (lines_at_once() > 1) complete(room + room_of_line(), to_second);
@@ -60,31 +60,31 @@ class RealLinePlan {
   static constexpr int lanes = Simd<float>::lanes;
   using Numbers = ComplexLanes<Simd<float>::Vec>;
 
-  // The real parts of a line and a vector more, then the imaginary ones.
-  int64_t parts() const { return m_ + lanes; }
-  int64_t room_of_line() const { return 2 * parts(); }
+  // The real parts of a line, then the imaginary ones; or both in turn, and a number more.
+  int64_t room_of_line() const { return 2 * (m_ + lanes); }
 
-  static Numbers load_backward(const float* re, const float* im) {
-    constexpr std::make_index_sequence<size_t{lanes}> each;
-    return {reversed(Simd<float>::load(re), each), reversed(Simd<float>::load(im), each)};
+  // Numbers k, k - 1, ... of a line, from the vectors that begin with number k and end before it:
+  // a load across both would wait for their stores.
+  static Simd<float>::Vec load_backward(const float* part, int64_t k, int64_t m) {
+    return backward(Simd<float>::load(part + (k & (m - 1))), Simd<float>::load(part + k - lanes),
+                    std::make_index_sequence<size_t{lanes}>());
   }
   template <size_t... I>
-  static Simd<float>::Vec reversed(Simd<float>::Vec v, std::index_sequence<I...>) {
-    return __builtin_shufflevector(v, v, (lanes - 1 - static_cast<int>(I))...);
+  static Simd<float>::Vec backward(Simd<float>::Vec first, Simd<float>::Vec others,
+                                   std::index_sequence<I...>) {
+    constexpr int end = 2 * lanes;
+    return __builtin_shufflevector(first, others, (I == 0 ? 0 : end - static_cast<int>(I))...);
   }
 
   // From coefficients of complex numbers to those of real ones.
-  void complete(float* line, float* to) const {
-    float *const re = line, *const im = line + parts();
-    re[m_] = re[0];
-    im[m_] = im[0];
+  void complete(const float* line, float* to) const {
+    const float *const re = line, *const im = line + m_;
     for (int64_t k = 0; k < m_ / 2; k += lanes) {
-      const int64_t last = m_ - k - lanes + 1;
       Numbers low{Simd<float>::load(re + k), Simd<float>::load(im + k)},
-          high = load_backward(re + last, im + last);
+          high{load_backward(re, m_ - k, m_), load_backward(im, m_ - k, m_)};
       exchange_pair<true, float>(low, high, turns(k));
       store_complex(to + 2 * k, low);
-      store_complex<true>(to + 2 * last, high);
+      store_complex<true>(to + 2 * (m_ - k - lanes + 1), high);
     }
     // The first is its own partner's, and infinite sums must not become NaN there.
     to[0] = re[0] + im[0];
