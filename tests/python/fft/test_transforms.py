@@ -14,6 +14,8 @@ LARGE = (
     128,
     243,
     256,
+    257,
+    263,
     512,
     521,
     1000,
@@ -141,7 +143,7 @@ def test_layouts(layout, dim):
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 49152), (5, 1000), (100, 64), (101, 256), (17, 128, 256), (3, 10007), (300, 300)]
+    "shape", [(1, 49152), (5, 1000), (100, 64), (101, 256), (17, 128, 256), (3, 10007), (300, 300), (37, 1009)]
 )
 def test_same_bits_for_any_number_of_threads(shape):
     t = facula.from_numpy(numbers(shape, "complex64"))

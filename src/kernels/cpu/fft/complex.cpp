@@ -4,6 +4,7 @@
 #include "kernels/cpu/fft/lane_plan.h"
 #include "kernels/cpu/fft/line_block.h"
 #include "kernels/cpu/fft/line_plan.h"
+#include "kernels/cpu/fft/prime_plan.h"
 #include "kernels/cpu/fft/short_lines.h"
 #include "kernels/cpu/fft/split_plan.h"
 
@@ -59,6 +60,22 @@ void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n,
 }
 
 template <class T>
+void transform_primes(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
+                      bool forward) {
+  const auto plan = plan_of<PrimePlan<T, false>>(n);
+  for_each_block<T>(
+      lines, n, 4 * n,
+      [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
+                         const LineStarts<Lanes>& out, T* rows) {
+        using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        load_lines<2>(rows, from, in, n);
+        auto* const line = reinterpret_cast<PlanComplex<Number>*>(rows);
+        plan->template run<Number>(line, line + n, scale, forward);
+        store_lines<2>(to, rows, out, n);
+      });
+}
+
+template <class T>
 void transform_lines(const Tensor& from, const Tensor& to, int64_t dim, T scale, bool forward) {
   const LinePairs lines(from, to, dim);
   const int64_t n = from.sizes()[dim];
@@ -73,6 +90,8 @@ void transform_lines(const Tensor& from, const Tensor& to, int64_t dim, T scale,
                                          plan->run(line, result, scratch, scale, forward);
                                        });
   }
+  if (PrimePlan<T, false>::serves(n))
+    return transform_primes(lines, source, target, n, scale, forward);
   transform_in_lanes(lines, source, target, n, scale, forward);
 }
 

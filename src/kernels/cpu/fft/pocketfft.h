@@ -50,6 +50,10 @@ using PlanRoots = pocketfft::detail::sincos_2pibyn<T>;
 inline double plan_cost(int64_t length) {
   return pocketfft::detail::util::cost_guess(static_cast<size_t>(length));
 }
+inline bool is_prime(int64_t n) {
+  const auto length = static_cast<size_t>(n);
+  return length > 1 && pocketfft::detail::util::largest_prime_factor(length) == length;
+}
 template <class T>
 inline constexpr int64_t lanes_of = pocketfft::detail::VLEN<T>::val;
 

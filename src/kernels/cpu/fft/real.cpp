@@ -3,6 +3,7 @@
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/line_block.h"
 #include "kernels/cpu/fft/real_line_plan.h"
+#include "kernels/cpu/fft/prime_plan.h"
 #include "kernels/cpu/fft/real_split_plan.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -55,6 +56,53 @@ bool run_line_plan([[maybe_unused]] const LinePairs& lines, [[maybe_unused]] con
   return false;
 }
 
+// Of a prime length, through Hartley's transform.
+template <class T>
+void primes_from_real(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
+                      bool mirrored) {
+  const auto plan = plan_of<PrimePlan<T, true>>(n);
+  for_each_block<T>(
+      lines, n, 3 * n + 1,
+      [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
+                         const LineStarts<Lanes>& out, T* rows) {
+        using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        load_lines<1>(rows, from, in, n);
+        auto* const line = reinterpret_cast<Number*>(rows);
+        plan->template run<Number>(line, line + n, scale / 2, true);
+        Number* const parts = line + n;
+        parts[0] = line[0] + line[0];
+        parts[1] = Number{};
+        for (int64_t k = 1; k <= n / 2; ++k) {
+          parts[2 * k] = line[k] + line[n - k];
+          parts[2 * k + 1] = line[n - k] - line[k];
+        }
+        store_lines<2>(to, rows + n * Lanes, out, n / 2 + 1);
+        for (int64_t k = 0; mirrored && k < out.count; ++k)
+          mirror(to + 2 * out.start[k], out.step, n);
+      });
+}
+
+template <class T>
+void primes_to_real(const LinePairs& lines, const T* from, T* to, int64_t n, T scale) {
+  const auto plan = plan_of<PrimePlan<T, true>>(n);
+  for_each_block<T>(
+      lines, n, 3 * n + 1,
+      [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
+                         const LineStarts<Lanes>& out, T* rows) {
+        using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        load_lines<2>(rows + n * Lanes, from, in, n / 2 + 1);
+        auto* const line = reinterpret_cast<Number*>(rows);
+        const Number* const parts = line + n;
+        line[0] = parts[0];
+        for (int64_t k = 1; k <= n / 2; ++k) {
+          line[k] = parts[2 * k] - parts[2 * k + 1];
+          line[n - k] = parts[2 * k] + parts[2 * k + 1];
+        }
+        plan->template run<Number>(line, line + n, scale, true);
+        store_lines<1>(to, rows, out, n);
+      });
+}
+
 template <class T>
 void lines_from_real(const Tensor& from, const Tensor& to, int64_t dim, T scale) {
   const LinePairs lines(from, to, dim);
@@ -77,6 +125,8 @@ void lines_from_real(const Tensor& from, const Tensor& to, int64_t dim, T scale)
                                        plan->from_real(line, result, scratch, scale);
                                        if (mirrored) mirror(result, 1, n);
                                      });
+  if (PrimePlan<T, true>::serves(n))
+    return primes_from_real(lines, source, target, n, scale, mirrored);
   const auto plan = plan_of<RealPlan<T>>(n);
   for_each_block<T>(
       lines, n, n + 2,
@@ -108,6 +158,7 @@ void lines_to_real(const Tensor& from, const Tensor& to, int64_t dim, T scale) {
                                        plan->to_real(line, result, scratch,
                                                      scratch + plan->scratch(), scale);
                                      });
+  if (PrimePlan<T, true>::serves(n)) return primes_to_real(lines, source, target, n, scale);
   const auto plan = plan_of<RealPlan<T>>(n);
   for_each_block<T>(
       lines, n, 2 * half,
