@@ -116,6 +116,15 @@ def test_batches_of_matrices(shape):
         assert_near(back, exact.real, "float32", size)
 
 
+def test_rows_of_sixteen_with_gaps():
+    x = numbers((5, 4, 16), "complex64")[:, :3]
+    t, exact = facula.from_numpy(x), x.astype(np.complex128)
+    for count in (1, 2, 3):
+        found, expected = facula.fft.fft(t[:, :count]), np.fft.fft(exact[:, :count])
+        assert_near(found, expected, "complex64", 16)
+        assert_near(facula.fft.ifft(found), exact[:, :count], "complex64", 16)
+
+
 LAYOUTS = {
     "rows": lambda t: t,
     "columns": lambda t: t.transpose(-1, -2).contiguous().transpose(-1, -2),
@@ -143,7 +152,18 @@ def test_layouts(layout, dim):
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 49152), (5, 1000), (100, 64), (101, 256), (17, 128, 256), (3, 10007), (300, 300), (37, 1009)]
+    "shape",
+    [
+        (1, 49152),
+        (5, 1000),
+        (100, 64),
+        (101, 256),
+        (17, 128, 256),
+        (3, 10007),
+        (300, 300),
+        (37, 1009),
+        (2001, 16),
+    ],
 )
 def test_same_bits_for_any_number_of_threads(shape):
     t = facula.from_numpy(numbers(shape, "complex64"))

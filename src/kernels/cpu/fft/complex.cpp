@@ -6,6 +6,7 @@
 #include "kernels/cpu/fft/line_plan.h"
 #include "kernels/cpu/fft/prime_plan.h"
 #include "kernels/cpu/fft/short_lines.h"
+#include "kernels/cpu/fft/sixteen.h"
 #include "kernels/cpu/fft/split_plan.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -90,6 +91,11 @@ void transform_lines(const Tensor& from, const Tensor& to, int64_t dim, T scale,
                                          plan->run(line, result, scratch, scale, forward);
                                        });
   }
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>)
+    if (n == 16 && lines.from_step() == 1 && lines.to_step() == 1)
+      return transform_sixteens(lines, source, target, scale, forward);
+#endif
   if (PrimePlan<T, false>::serves(n))
     return transform_primes(lines, source, target, n, scale, forward);
   transform_in_lanes(lines, source, target, n, scale, forward);

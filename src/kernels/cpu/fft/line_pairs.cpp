@@ -26,6 +26,13 @@ LinePairs::LinePairs(const Tensor& from, const Tensor& to, int64_t dim)
   if (!dims_.empty()) dims_.resize(last + 1);
 }
 
+LinePairs::Run LinePairs::run(int64_t first, int64_t most) const {
+  Run found{0, 0, 1};
+  starts(first, 1, &found.from, &found.to);
+  if (!dims_.empty()) found.count = std::min(most, dims_[0].size - first % dims_[0].size);
+  return found;
+}
+
 void LinePairs::starts(int64_t first, int64_t n, int64_t* from, int64_t* to) const {
   if (dims_.empty()) {
     std::fill_n(from, n, 0);
