@@ -268,7 +268,7 @@ FACULA_SCALAR T erf_by_table(T a) {
   return multiply_add(t, slope_of<ErfTable>(index, t), value);
 }
 
-#if defined(FACULA_PACKS)
+#if defined(__AVX512F__)
 // erfc of floats, as e^(-x^2) with the square's rounding carried along, times erfcx of a table:
 // half the time of a quotient and its rests where a look-up is one instruction.
 template <class T>
@@ -341,7 +341,7 @@ FACULA_SCALAR T normal_below(T x) {
 template <class T>
 FACULA_SCALAR T erfc(T x) {
   using L = lane_t<T>;
-#if defined(FACULA_PACKS)
+#if defined(__AVX512F__)
   if constexpr (of_floats<T>) return detail::erfc_by_table(x);
 #endif
   const T a = abs(x);

@@ -369,7 +369,7 @@ FACULA_SCALAR T sigmoid(T x) {
 #endif
 }
 
-#if defined(FACULA_PACKS)
+#if defined(__AVX512F__)
 namespace detail {
 // tanh of floats without exp or quotient: half the time where a look-up is one instruction.
 template <class T>
@@ -413,7 +413,7 @@ FACULA_SCALAR T tanh_by_parts(T x) {
 // Bounds: float 0.57 (without packs 0.62), double 0.68.
 template <class T>
 FACULA_SCALAR T tanh(T x) {
-#if defined(FACULA_PACKS)
+#if defined(__AVX512F__)
   if constexpr (of_floats<T>) return detail::tanh_by_table(x);
 #endif
   return tanh_by_parts(x);

@@ -68,8 +68,8 @@ struct elu_backward {
   template <class T>
   static T call(T grad, T y, T alpha, T scale, T input_scale, T is_result) {
     const T factor = input_scale * alpha * scale;
-    const T steep =
-        is_result != T(0) ? input_scale * (y + alpha * scale) : factor * math::exp_by_parts(y * input_scale);
+    const T steep = is_result != T(0) ? input_scale * (y + alpha * scale)
+                                      : factor * math::exp_by_parts(y * input_scale);
     return y <= T(0) ? grad * steep : grad * scale;
   }
 };

@@ -136,8 +136,8 @@ struct mish_backward {
   template <class T>
   static T call(T grad, T x) {
     const double v = x, low = v < -110.0 ? -110.0 : v, bounded = low > 40.0 ? 40.0 : low;
-    const double w =
-        std::is_same_v<T, float> ? exp_or_nothing(v, bounded) : math::exp_by_parts(v > 40.0 ? 40.0 : v);
+    const double w = std::is_same_v<T, float> ? exp_or_nothing(v, bounded)
+                                              : math::exp_by_parts(v > 40.0 ? 40.0 : v);
     const double n = w * (w + 2.0), inverse = 1.0 / (n + 2.0);
     const double slope = (n + 4.0 * bounded * w * (w + 1.0) * inverse) * inverse;
     return static_cast<T>(grad * slope);

@@ -122,9 +122,7 @@ void meta_baddbmm(Meta& m, const Tensor& self, const Tensor& batch1, const Tenso
 
 Tensor conjugate(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
 
-Tensor adjoint(const Tensor& t) {
-  return conjugate(ops::transpose(t, -2, -1));
-}
+Tensor adjoint(const Tensor& t) { return conjugate(ops::transpose(t, -2, -1)); }
 
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
               const Scalar& alpha) {
@@ -365,7 +363,8 @@ bool column_major(IntSpan sizes, IntSpan strides) {
 }
 
 // The gradient of a factor is computed in the factor's own layout: a weight that `w.t()` hands to
-// the product is column-major there, and so its gradient needs no copy to have the weight's strides.
+// the product is column-major there, and so its gradient needs no copy to have the weight's
+// strides.
 Tensor gradient_of_left(const Tensor& grad, const Tensor& right, IntSpan sizes, IntSpan strides) {
   if (!column_major(sizes, strides)) return ops::mm(grad, adjoint(right));
   return ops::t(ops::mm(conjugate(right), ops::t(grad)));

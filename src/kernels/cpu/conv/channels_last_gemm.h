@@ -130,10 +130,10 @@ class ChannelsLastGemm {
   };
 
   // Elements of a chunk: whole runs of neighbouring elements where that makes no chunk more, since
-  // runs that are cut are copied in more pieces.
+  // runs that are cut are copied in more pieces. A phase of an input gradient may have no taps.
   int64_t step_of(int64_t most) const {
-    const int64_t unit = M::per_packed * M::granule();
-    const int64_t runs = most / im2col_.run() * im2col_.run();
+    const int64_t unit = M::per_packed * M::granule(), run = max_of(im2col_.run(), int64_t{1});
+    const int64_t runs = most / run * run;
     const bool fits = runs > 0 && runs % unit == 0 && ceil_div(length_, runs) == chunks_;
     return fits ? runs : round_up(ceil_div(length_, chunks_), unit);
   }

@@ -2,8 +2,8 @@
 #include "core/complex.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/line_block.h"
-#include "kernels/cpu/fft/real_line_plan.h"
 #include "kernels/cpu/fft/prime_plan.h"
+#include "kernels/cpu/fft/real_line_plan.h"
 #include "kernels/cpu/fft/real_split_plan.h"
 
 namespace facula::cpu::FACULA_ISA {

@@ -183,7 +183,8 @@ inline void log_row(const float* x, float* out, int64_t length) {
       continue;
     }
     double sums[piece];
-    for (int64_t i = 0; i < n; ++i) sums[i] = math::exp_by_parts(static_cast<double>(x[begin + i]) - most);
+    for (int64_t i = 0; i < n; ++i)
+      sums[i] = math::exp_by_parts(static_cast<double>(x[begin + i]) - most);
     sums[0] += first ? 0 : math::exp_by_parts(carried - most);
     for (int64_t i = 1; i < n; ++i) sums[i] += sums[i - 1];
     for (int64_t i = 0; i < n; ++i) sums[i] = most + math::log_by_parts(sums[i]);

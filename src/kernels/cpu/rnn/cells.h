@@ -78,7 +78,8 @@ struct LstmCell {
   }
   [[gnu::noinline]] static void renew_state(int64_t h, const A* open, const A* cell,
                                             A* __restrict state, A* __restrict kept) {
-    for (int64_t i = 0; i < h; ++i) kept[i] = state[i] = open[i] * scalar::math::tanh_by_parts(cell[i]);
+    for (int64_t i = 0; i < h; ++i)
+      kept[i] = state[i] = open[i] * scalar::math::tanh_by_parts(cell[i]);
   }
   // The output gate's gradient, and what the cell gets by way of the state.
   [[gnu::noinline]] static void from_state(int64_t h, const A* open, const A* now, const A* state,
