@@ -5,25 +5,60 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <optional>
 #include <vector>
 
 namespace facula::codegen {
 namespace {
 
-// A gather of all lanes from a constant: which one, and the places in it.
+// A gather of all lanes from a constant: which one, where in it the table begins, and the places in
+// it.
 struct Lookup {
   llvm::IntrinsicInst* gather;
   llvm::GlobalVariable* table;
+  uint64_t first;       // elements before the table, where a constant has several
+  uint64_t entries;     // of one table
   llvm::Value* places;  // null where they are not those of elements
 };
 
-llvm::Value* places_in(const llvm::GetElementPtrInst& address, const llvm::Type* element) {
-  if (address.getSourceElementType() == element && address.getNumIndices() == 1)
-    return address.getOperand(1);
-  const auto* array = llvm::dyn_cast<llvm::ArrayType>(address.getSourceElementType());
-  if (!array || array->getElementType() != element || address.getNumIndices() != 2) return nullptr;
-  const auto* first = llvm::dyn_cast<llvm::Constant>(address.getOperand(1));
-  return first && first->isNullValue() ? address.getOperand(2) : nullptr;
+// The elements of the innermost arrays of a type; 0 for what is no array of elements.
+uint64_t entries_of(const llvm::Type* type, const llvm::Type* element) {
+  const auto* array = llvm::dyn_cast<llvm::ArrayType>(type);
+  while (array && array->getElementType() != element)
+    array = llvm::dyn_cast<llvm::ArrayType>(array->getElementType());
+  return array ? array->getNumElements() : 0;
+}
+
+// Bytes that all indices but the last skip; none where they are no constants, or where the last is
+// not that of an element.
+std::optional<uint64_t> bytes_before(const llvm::GetElementPtrInst& address,
+                                     const llvm::Type* element, const llvm::DataLayout& layout) {
+  if (address.getResultElementType() != element) return std::nullopt;
+  llvm::SmallVector<llvm::Value*> indices(address.idx_begin(), address.idx_end());
+  for (size_t i = 0; i + 1 < indices.size(); ++i)
+    if (!llvm::isa<llvm::ConstantInt>(indices[i])) return std::nullopt;
+  indices.back() = llvm::ConstantInt::get(llvm::Type::getInt64Ty(address.getContext()), 0);
+  return layout.getIndexedOffsetInType(address.getSourceElementType(), indices);
+}
+
+std::optional<Lookup> lookup_by(llvm::IntrinsicInst* gather, const llvm::DataLayout& layout) {
+  const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(gather->getArgOperand(0));
+  if (!address) return std::nullopt;
+  llvm::APInt skipped(64, 0);
+  const llvm::Value* base =
+      address->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, skipped, true);
+  auto* table = llvm::dyn_cast<llvm::GlobalVariable>(const_cast<llvm::Value*>(base));
+  if (!table || !table->isConstant()) return std::nullopt;
+  llvm::Type* element = gather->getType()->getScalarType();
+  // A constant that ends in zeros may be a structure, whose places are an array's.
+  const uint64_t entries = entries_of(table->getValueType(), element);
+  Lookup found{gather, table, 0, entries, nullptr};
+  if (entries == 0) found.entries = entries_of(address->getSourceElementType(), element);
+  if (const auto more = bytes_before(*address, element, layout)) {
+    found.first = (skipped.getZExtValue() + *more) / layout.getTypeAllocSize(element);
+    found.places = address->getOperand(address->getNumOperands() - 1);
+  }
+  return found;
 }
 
 std::vector<Lookup> find_lookups(llvm::Module& m) {
@@ -33,27 +68,17 @@ std::vector<Lookup> find_lookups(llvm::Module& m) {
       for (llvm::Instruction& i : block) {
         auto* gather = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
         if (!gather || gather->getIntrinsicID() != llvm::Intrinsic::masked_gather) continue;
-        auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(gather->getArgOperand(0));
-        if (!address) continue;
-        auto* table = llvm::dyn_cast<llvm::GlobalVariable>(address->getPointerOperand());
-        if (!table || !table->isConstant()) continue;
-        found.push_back({gather, table, places_in(*address, gather->getType()->getScalarType())});
+        if (const auto lookup = lookup_by(gather, m.getDataLayout())) found.push_back(*lookup);
       }
   return found;
-}
-
-uint64_t entries_of(const llvm::GlobalVariable& table) {
-  const auto* array = llvm::dyn_cast<llvm::ArrayType>(table.getValueType());
-  return array ? array->getNumElements() : 0;
 }
 
 // Whether every lane is taken, from a table that is a register or two, at places within it.
 bool is_permute(const Lookup& l, const llvm::DataLayout& layout) {
   const auto* mask = llvm::dyn_cast<llvm::Constant>(l.gather->getArgOperand(2));
-  const uint64_t entries = entries_of(*l.table);
-  if (!mask || !mask->isAllOnesValue() || (entries != 16 && entries != 32)) return false;
-  if (!l.places || !l.places->getType()->isVectorTy()) return false;
-  return llvm::computeKnownBits(l.places, layout).getMaxValue().ult(entries);
+  if (!mask || !mask->isAllOnesValue() || (l.entries != 16 && l.entries != 32)) return false;
+  if (!l.places || !l.places->getType()->isVectorTy() || l.first % l.entries != 0) return false;
+  return llvm::computeKnownBits(l.places, layout).getMaxValue().ult(l.entries);
 }
 
 class PermuteBuilder {
@@ -66,18 +91,17 @@ class PermuteBuilder {
     const auto* type = llvm::cast<llvm::FixedVectorType>(lookup_.gather->getType());
     const unsigned lanes = type->getNumElements();
     const bool is_float = type->getElementType()->isFloatTy();
-    const bool is_long = entries_of(*lookup_.table) == 32;
-    if (is_long && !(is_float && lanes == 16 && has_avx512_)) return nullptr;
-    if (is_long)
+    const bool is_long = lookup_.entries == 32;
+    if (is_long && is_float && lanes == 16 && has_avx512_)
       return build_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {},
                                     {part(0, 16), places(32), part(16, 16)});
-    if (is_float && lanes == 16 && has_avx512_)
+    if (is_float && !is_long && lanes == 16 && has_avx512_)
       return build_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
                                     {part(0, 16), places(32)});
-    if (!is_float && lanes == 8 && has_avx512_)
+    if (!is_float && !is_long && lanes == 8 && has_avx512_)
       return build_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_pd_512, {},
                                     {part(0, 8), places(64), part(8, 8)});
-    if (is_float && lanes == 8) return of_halves();
+    if (is_float && lanes == 8) return of_eighths();
     return nullptr;
   }
 
@@ -85,7 +109,7 @@ class PermuteBuilder {
   // So many entries from one on, as a register.
   llvm::Value* part(unsigned first, unsigned count) {
     llvm::Type* element = lookup_.gather->getType()->getScalarType();
-    llvm::Value* from = build_.CreateConstGEP1_64(element, lookup_.table, first);
+    llvm::Value* from = build_.CreateConstGEP1_64(element, lookup_.table, lookup_.first + first);
     return build_.CreateAlignedLoad(llvm::FixedVectorType::get(element, count), from,
                                     llvm::Align(element->getScalarSizeInBits() / 8));
   }
@@ -99,13 +123,16 @@ class PermuteBuilder {
     return build_.CreateZExtOrTrunc(from, to);
   }
 
-  llvm::Value* of_halves() {
-    llvm::Value *at = places(32), *halves[2];
-    for (unsigned h = 0; h < 2; ++h)
-      halves[h] =
-          build_.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {}, {part(h * 8, 8), at});
-    llvm::Value* high = build_.CreateICmpUGT(at, llvm::ConstantInt::get(at->getType(), 7));
-    return build_.CreateSelect(high, halves[1], halves[0]);
+  // From each eight entries, and then those that the upper bits of a place name.
+  llvm::Value* of_eighths() {
+    llvm::Value *at = places(32), *found = nullptr;
+    for (unsigned first = 0; first < lookup_.entries; first += 8) {
+      llvm::Value* some =
+          build_.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {}, {part(first, 8), at});
+      llvm::Value* from = llvm::ConstantInt::get(at->getType(), first);
+      found = found ? build_.CreateSelect(build_.CreateICmpUGE(at, from), some, found) : some;
+    }
+    return found;
   }
 
   const Lookup& lookup_;
