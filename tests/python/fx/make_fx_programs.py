@@ -166,7 +166,6 @@ DIFFERENT = {
     "lists": "operators of lists are called element by element",
     "whole_slice": "a slice that takes everything is an alias",
     "write_through_view": "views are written through by as_strided_scatter",
-    "linear_gradient": "a weight's gradient is the transposed input times the output's",
     "square_gradient": "the slope of x**2 is x*2, not pow(x, 1)*2",
     "forward_mode": "no checks of layouts, and cos(x) * tangent",
 }
