@@ -100,16 +100,12 @@ FACULA_SCALAR T erfc_unit(T x) {
                                 0.0013390985f, 0.00015462880f);
 }
 
-// 2^(j / 16), with what rounding left.
+// 2^(j / 16), with what rounding left: by itself, where ExpTable has it as a part of the power.
 template <class L>
 struct PowerTable;
 template <>
 struct PowerTable<float> {
-  alignas(64) static constexpr float power[] = {
-      0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f,
-      0x1.306fep+0f,  0x1.3dea64p+0f, 0x1.4bfdaep+0f, 0x1.5ab07ep+0f,
-      0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
-      0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f};
+  static constexpr const auto& power = ExpTable<float>::power;
   alignas(64) static constexpr float rest[] = {0.0f,
                                                0x1.9f3122p-25f,
                                                -0x1.c15742p-27f,
@@ -129,22 +125,7 @@ struct PowerTable<float> {
 };
 template <>
 struct PowerTable<double> {
-  alignas(64) static constexpr double power[] = {0x1p+0,
-                                                 0x1.0b5586cf9890fp+0,
-                                                 0x1.172b83c7d517bp+0,
-                                                 0x1.2387a6e756238p+0,
-                                                 0x1.306fe0a31b715p+0,
-                                                 0x1.3dea64c123422p+0,
-                                                 0x1.4bfdad5362a27p+0,
-                                                 0x1.5ab07dd485429p+0,
-                                                 0x1.6a09e667f3bcdp+0,
-                                                 0x1.7a11473eb0187p+0,
-                                                 0x1.8ace5422aa0dbp+0,
-                                                 0x1.9c49182a3f09p+0,
-                                                 0x1.ae89f995ad3adp+0,
-                                                 0x1.c199bdd85529cp+0,
-                                                 0x1.d5818dcfba487p+0,
-                                                 0x1.ea4afa2a490dap+0};
+  static constexpr const auto& power = ExpTable<double>::power;
   alignas(64) static constexpr double rest[] = {0.0,
                                                 0x1.8a62e4adc610bp-54,
                                                 -0x1.19041b9d78a76p-55,

@@ -111,12 +111,23 @@ void backward_input(const ConvShape& s, const ConvTensor<const T>& grad,
         run_phase(s, phase, grad, weight, bias, result);
 }
 
-// Whether a product for each image spares copies with the channels innermost.
+// Multiplies image by image, and returns true, where that spares copies with the channels
+// innermost. The result's channels are dimension `rows` of the weight.
 template <class T>
-bool suits_planes(const ConvShape& s, const ConvTensor<const T>& source,
-                  const ConvTensor<T>& result) {
-  return std::is_same_v<T, float> && is_pointwise(s) && has_dense_planes(source, s.output) &&
-         has_dense_planes(result, s.output);
+bool run_on_planes(const ConvShape& s, const ConvTensor<const T>& source,
+                   const ConvTensor<T>& result, const ConvTensor<const T>& weight, int rows,
+                   const T* bias) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!is_pointwise(s) || !has_dense_planes(source, s.output) ||
+        !has_dense_planes(result, s.output))
+      return false;
+    const int64_t channels[] = {s.out_channels, s.in_channels}, *strides = weight.strides;
+    PointwiseProduct{s.batch,     channels[rows], channels[1 - rows], volume(s.output),
+                     weight.data, strides[rows],  strides[1 - rows],  bias}
+        .run(source, result);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -124,13 +135,7 @@ bool suits_planes(const ConvShape& s, const ConvTensor<const T>& source,
 template <class T>
 void im2col_forward(const ConvShape& s, const ConvTensor<const T>& input,
                     const ConvTensor<const T>& weight, const T* bias, const ConvTensor<T>& output) {
-  if constexpr (std::is_same_v<T, float>) {
-    const int64_t* st = weight.strides;
-    if (suits_planes(s, input, output))
-      return PointwiseProduct{s.batch,     s.out_channels, s.in_channels, volume(s.output),
-                              weight.data, st[0],          st[1],         bias}
-          .run(input, output);
-  }
+  if (run_on_planes(s, input, output, weight, 0, bias)) return;
   if constexpr (is_built<T>) {
     const ChannelsLastCopy<const T> source(input, s.batch, s.in_channels, s.input);
     const ChannelsLastCopy<T> result(output, s.batch, s.out_channels, s.output);
@@ -144,13 +149,7 @@ template <class T>
 void im2col_backward_input(const ConvShape& s, const ConvTensor<const T>& grad_output,
                            const ConvTensor<const T>& weight, const T* bias,
                            const ConvTensor<T>& grad_input) {
-  if constexpr (std::is_same_v<T, float>) {
-    const int64_t* st = weight.strides;
-    if (suits_planes(s, grad_output, grad_input))
-      return PointwiseProduct{s.batch,     s.in_channels, s.out_channels, volume(s.output),
-                              weight.data, st[1],         st[0],          bias}
-          .run(grad_output, grad_input);
-  }
+  if (run_on_planes(s, grad_output, grad_input, weight, 1, bias)) return;
   if constexpr (is_built<T>) {
     const ChannelsLastCopy<const T> source(grad_output, s.batch, s.out_channels, s.output);
     const ChannelsLastCopy<T> result(grad_input, s.batch, s.in_channels, s.input);

@@ -34,6 +34,13 @@ template <class T>
 #endif
 }
 
+#if defined(__AVX512F__)
+template <class T>
+[[gnu::always_inline]] inline auto mask_between(int64_t begin, int64_t end) {
+  return static_cast<decltype(lane_mask<T>(end))>(lane_mask<T>(end) ^ lane_mask<T>(begin));
+}
+#endif
+
 // `v` with lanes from `begin` to `end` from the numbers at `from` where these lanes would be;
 // both may lie outside of the vector.
 template <class T>
@@ -43,8 +50,7 @@ template <class T>
   begin = std::clamp<int64_t>(begin, 0, S::lanes);
   end = std::clamp<int64_t>(end, begin, S::lanes);
 #if defined(__AVX512F__)
-  const auto mask =
-      static_cast<decltype(lane_mask<T>(end))>(lane_mask<T>(end) ^ lane_mask<T>(begin));
+  const auto mask = mask_between<T>(begin, end);
   if constexpr (sizeof(T) == 4)
     return (typename S::Vec)_mm512_mask_loadu_ps((__m512)v, mask, from);
   else
@@ -61,8 +67,7 @@ template <class T>
   begin = std::clamp<int64_t>(begin, 0, S::lanes);
   end = std::clamp<int64_t>(end, begin, S::lanes);
 #if defined(__AVX512F__)
-  const auto mask =
-      static_cast<decltype(lane_mask<T>(end))>(lane_mask<T>(end) ^ lane_mask<T>(begin));
+  const auto mask = mask_between<T>(begin, end);
   if constexpr (sizeof(T) == 4)
     _mm512_mask_storeu_ps(to, mask, (__m512)v);
   else

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/complex.h"
+#include "kernels/cpu/linalg/pivot_size.h"
 #include "kernels/cpu/linalg/triangular_blocks.h"
 #include "kernels/cpu/loop/copy_transposed.h"
 #include "kernels/cpu/matmul/gemm.h"
@@ -11,15 +12,6 @@ namespace facula::cpu::FACULA_ISA {
 namespace {
 
 constexpr int64_t narrow = 32;  // columns that are eliminated one by one
-
-template <class T>
-T size_of(T x) {
-  return x < T(0) ? -x : x;
-}
-template <class T>
-T size_of(Complex<T> x) {
-  return size_of(x.re) + size_of(x.im);  // as LAPACK compares complex pivots
-}
 
 // x - a * b
 template <class T>

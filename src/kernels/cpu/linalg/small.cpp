@@ -1,6 +1,7 @@
 #include "kernels/cpu/linalg/small.h"
 
 #include "core/complex.h"
+#include "kernels/cpu/linalg/pivot_size.h"
 #include "kernels/cpu/linalg/side_by_side_vectors.h"
 
 // Columns stand in room of a height that the compiler knows, so that loops over them are a few
@@ -10,14 +11,6 @@ namespace {
 
 constexpr int order = static_cast<int>(small_order);
 
-template <class T>
-T size_of(T x) {
-  return x < T(0) ? -x : x;
-}
-template <class T>
-T size_of(Complex<T> x) {
-  return size_of(x.re) + size_of(x.im);  // as LAPACK compares complex pivots
-}
 template <class T>
 T conjugate(T x) {
   return x;
