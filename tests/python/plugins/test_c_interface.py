@@ -11,7 +11,7 @@ from plugin_library import ROOT, compiled
 GCC = shutil.which("gcc")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process loads a library once
 def library(tmp_path_factory):
     path = compiled("toy_c", tmp_path_factory.mktemp("toy"), ".c")
     facula.ops.load_library(path)

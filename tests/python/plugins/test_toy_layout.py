@@ -13,7 +13,7 @@ DEVICES = ("cpu", "meta")
 KIND = "toy_layout.DiagonalTensor"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process loads a library once
 def library(tmp_path_factory):
     path = compiled("toy_layout", tmp_path_factory.mktemp("toy"))
     facula.ops.load_library(path)

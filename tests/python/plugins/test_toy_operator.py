@@ -8,7 +8,7 @@ from facula import library
 from plugin_library import compiled
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process loads a library once
 def ops(tmp_path_factory):
     path = compiled("toy_operator", tmp_path_factory.mktemp("toy"))
     facula.ops.load_library(path)

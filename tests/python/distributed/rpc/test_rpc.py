@@ -166,7 +166,6 @@ def test_shutdown_waits_for_calls_of_others(tmp_path):
         assert rpc.rpc_sync("w0", facula.add, args=(facula.ones(1), 1)) == 2
     rpc.shutdown()
     assert "init_rpc" in str(error_of(rpc.get_worker_info))
-    os.unlink(f"{folder}/store") if rank == 0 and os.path.exists(f"{folder}/store") else None
     print("done")
     """
     for code, out, err in workers.start(program, tmp_path):
