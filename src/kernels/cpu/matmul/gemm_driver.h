@@ -51,7 +51,7 @@ struct Plan {
     col_jobs = alone ? 1 : min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
     col_chunk = ceil_div(panels, col_jobs);
     col_jobs = ceil_div(panels, col_chunk);
-    direct = std::is_same_v<Acc, In> && p.b_cs == 1 && reads_well(p);
+    direct = reads_in_place(p);
   }
 
   static int64_t max_row_block(int64_t tile) {
@@ -66,7 +66,8 @@ struct Plan {
   }
 
   // Packing B pays once its rows are far apart and it is read for many panels of A.
-  static bool reads_well(const Product<Acc, In>& p) {
+  static bool reads_in_place(const Product<Acc, In>& p) {
+    if (!std::is_same_v<Acc, In> || p.b_cs != 1) return false;
     const int64_t distance = p.b_rs < 0 ? -p.b_rs : p.b_rs;
     return p.m <= 2 * max_tile_rows ||
            p.k * distance * static_cast<int64_t>(sizeof(In)) <= block_sizes().unpacked_product;
@@ -226,9 +227,8 @@ class BlockProduct {
   bool adds_row_, activates_;
 };
 
-// Needs m, n, k >= 1. Reads C unless beta is 0.
 template <class Acc, class In>
-void packed_product(const Product<Acc, In>& p) {
+void product_by_blocks(const Product<Acc, In>& p) {
   using Cut = Plan<Acc, In>;
   const int64_t max_cols = min_of(p.n, block_sizes().product_columns);
   const Cut widest(p, max_cols);
@@ -240,6 +240,39 @@ void packed_product(const Product<Acc, In>& p) {
     for (int64_t step = 0; step < p.k; step += gemm_depth<Acc>)
       BlockProduct<Acc, In>(p, plan, packed.get(), col, cols, step).run();
   }
+}
+
+// How many columns of B a job packs for itself and multiplies by all of A, or 0 where all jobs
+// share one copy of B. What another core has just written is slow to read, but jobs of columns pack
+// A once more each: they take few rows, and enough columns for that to be little of the work.
+template <class Acc, class In>
+int64_t own_columns(const Product<Acc, In>& p) {
+  const BlockSizes& sizes = block_sizes();
+  const int64_t threads = in_parallel_region() ? 1 : num_threads();
+  const bool in_place = Plan<Acc, In>::reads_in_place(p);
+  if (threads == 1 || in_place || p.m > min_of(sizes.product_rows, p.n)) return 0;
+  constexpr int64_t least = 128, small_product = 1 << 20;
+  if (p.m * p.n * min_of(p.k, gemm_depth<Acc>) < small_product) return 0;
+  const int64_t jobs = threads * ceil_div(p.n, threads * sizes.product_columns / 8);
+  const int64_t cols = round_up(ceil_div(p.n, jobs), Simd<Acc>::lanes);
+  return cols < least ? 0 : cols;
+}
+
+// Needs m, n, k >= 1. Reads C unless beta is 0.
+template <class Acc, class In>
+void packed_product(const Product<Acc, In>& p) {
+  const int64_t own = own_columns(p);
+  if (own == 0) return product_by_blocks(p);
+  parallel_for(p.n, own, [&](int64_t begin, int64_t end) {
+    for (int64_t col = begin; col < end; col += own) {
+      Product<Acc, In> part = p;
+      part.n = min_of(own, end - col);
+      part.b += col * p.b_cs;
+      part.c += col;
+      if (p.row != nullptr) part.row += col;
+      product_by_blocks(part);
+    }
+  });
 }
 
 }  // namespace facula::cpu::FACULA_ISA

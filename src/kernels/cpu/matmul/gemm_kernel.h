@@ -4,14 +4,15 @@
 
 namespace facula::cpu::FACULA_ISA {
 
-// Steps along k that one kernel call takes at most: a panel of A and one of B then share the
-// first-level cache.
+// Steps along k that one kernel call takes at most: a panel of A and one of B, of elements of four
+// bytes, then share the first-level cache. Of eight they come from the second one, which costs less
+// than to read C once more.
 template <class T>
-inline constexpr int64_t gemm_depth = sizeof(T) == 4 ? 256 : 192;
+inline constexpr int64_t gemm_depth = 256;
 
 // Of these, how many are summed without a break.
 template <class T>
-inline constexpr int64_t gemm_chain = gemm_depth<T> / 2;
+inline constexpr int64_t gemm_chain = sizeof(T) == 4 ? 128 : 96;
 
 // Distance between packed rows of A. A constant, so that every row is at a fixed displacement from
 // one register; not a multiple of a page, so that rows fall into different cache sets.
