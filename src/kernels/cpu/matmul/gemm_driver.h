@@ -167,10 +167,13 @@ class BlockProduct {
     return {c, p_.c_rs};
   }
 
-  // The results of a tile do not wait for memory to take them before they are activated.
+  // The results of a tile do not wait for memory to take them before they are activated; their
+  // lines come while sums are made, since the activation leaves no time to wait for them.
   void run_activated(const Acc* left, int height, int64_t j, Acc* c) {
     alignas(vector_bytes) Acc block[max_accumulators * plan_.lanes];
     const int64_t cols = panel_cols(j);
+    for (int i = 0; i < height; ++i)
+      for (int64_t x = 0; x < cols; x += plan_.lanes) __builtin_prefetch(c + i * p_.c_rs + x, 1);
     run_tile(left, height, j, block, cols, addend(j, c));
     activate_padded(p_.activation, block, height * cols);
     copy_tile(c, p_.c_rs, block, cols, height, cols);
