@@ -347,10 +347,9 @@ void run_columns(const Op& op, const ReducePlan& p, const typename Op::In* x, in
     if (rest > 0) c.add_rest(at + rows * wide, static_cast<int>(rest * columns), 1, centers);
   });
   const typename Op::Acc* done = c.finish();
-  for (int64_t i = 0; i < columns; ++i) {
-    to[i] = done[i];
-    for (int64_t k = 1; k < p.folded; ++k) to[i] = op.combine(to[i], done[k * columns + i]);
-  }
+  for (int64_t i = 0; i < columns; ++i) to[i] = done[i];
+  for (int64_t k = 1; k < p.folded; ++k)
+    for (int64_t i = 0; i < columns; ++i) to[i] = op.combine(to[i], done[k * columns + i]);
 }
 
 // One task of one part; the results of its columns go to `to`.

@@ -50,6 +50,14 @@ bool prefers_columns(const Dims& kept, const Dims& reduced) {
   return k.in < r.in && (k.size >= 4 || dense);
 }
 
+// Long parts of rows are read in about the order of memory, which counts beyond the second-level
+// cache; within it, accumulators that are few count more.
+int64_t most_columns(const Tensor& self) {
+  constexpr int64_t cached_bytes = int64_t{2} << 20, few = 256;
+  const int64_t bytes = self.numel() * static_cast<int64_t>(itemsize(self.dtype()));
+  return bytes > cached_bytes ? ReducePlan::widest : few;
+}
+
 // Adjacent rows are walked as one row of at least this many elements.
 constexpr int64_t folded_width = 32;
 
@@ -154,7 +162,7 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
     p.width = kept.back().size;
     p.width_in = kept.back().in;
     p.width_out = kept.back().out;
-    p.tile = std::min(p.width, p.width_in == 1 ? ReducePlan::widest : ReducePlan::strided);
+    p.tile = std::min(p.width, p.width_in == 1 ? most_columns(self) : ReducePlan::strided);
     p.tiles = (p.width + p.tile - 1) / p.tile;
     kept.pop_back();
   }

@@ -9,7 +9,7 @@ namespace facula::cpu {
 // Strides are in elements; dimensions outermost first, merged where memory allows. Either the last
 // reduced dimension is walked as rows of lanes, or a remaining one is walked as columns.
 struct ReducePlan {
-  static constexpr int64_t widest = 256;  // columns of one task
+  static constexpr int64_t widest = 1024;  // columns of one task
   // Strided columns: as many as keep their cache lines in the first-level cache.
   static constexpr int64_t strided = 64;
 
