@@ -87,7 +87,8 @@ inline void fast_path_blocks(O* o, int64_t n, const X&... x) {
   }
 }
 
-// o[i] = f(a[i]), by packs of U registers as far as whole ones go.
+// o[i] = f(a[i]), by packs of U registers as far as whole ones go. A lambda f is always_inline:
+// gcc's flatten leaves calls below one that it inlines itself, and their packs go through memory.
 template <int U, class T, class F>
 [[gnu::always_inline]] inline void by_packs(T* o, const T* a, int64_t n, F f) {
   int64_t i = 0;
@@ -208,7 +209,8 @@ struct Loop {
   [[gnu::always_inline]] static void in_packs(T* o, const T* a, int64_t n, const ParamCopy<T, P>& p,
                                               std::index_sequence<I...>) {
     if constexpr (!has_fast_path<F, T>) {
-      by_packs<registers>(o, a, n, [&p](auto x) { return F::call(x, p.v[I]...); });
+      by_packs<registers>(
+          o, a, n, [&p](auto x) __attribute__((always_inline)) { return F::call(x, p.v[I]...); });
     } else {
       for (int64_t begin = 0; begin < n; begin += block) {
         const int64_t end = n - begin < block ? n : begin + block;
@@ -218,7 +220,8 @@ struct Loop {
           by_packs<0>(o + begin, a + begin, end - begin, [](T x) { return F::call(x); });
         else
           by_packs<registers>(o + begin, a + begin, end - begin,
-                              [](auto x) { return F::fast_path(x); });
+                              [](auto x)
+                                  __attribute__((always_inline)) { return F::fast_path(x); });
       }
     }
   }
@@ -242,7 +245,8 @@ struct Loop {
     if constexpr (registers > 0 && std::is_same_v<S, T> && std::is_same_v<O, T>) {
       const auto run = [o, n](auto left, auto right) {
         by_pairs_of_packs<registers>(o, left, right, n,
-                                     [](auto x, auto y) { return F::call(x, y); });
+                                     [](auto x, auto y)
+                                         __attribute__((always_inline)) { return F::call(x, y); });
       };
       const auto *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
       if (steps[0] == in && steps[1] == in && steps[2] == in) return run(Row{x}, Row{y});
