@@ -415,6 +415,7 @@ struct CachedBlock {
   CachedBlock* newer;
   CachedBlock* older;
   size_t size;
+  const ThreadCache* giver;  // that of the thread whose processor's caches may hold the block
 };
 
 // Rounds up to one of eight sizes for each power of two up to 64 MiB, then to a multiple of a huge
@@ -434,14 +435,20 @@ class LargeCache {
  public:
   std::mutex mutex;
 
+  // The block of this size that was given last, if possible by this thread: threads of a parallel
+  // loop would else exchange their scratch memory, and fetch it from each other's caches.
   void* take(size_t size) noexcept {
+    constexpr int most_looked_at = 16;
     const std::lock_guard lock(mutex);
+    CachedBlock* found = nullptr;
+    int seen = 0;
     for (CachedBlock* b = bins_[bin_of(size)]; b != nullptr; b = b->bin_next) {
       if (b->size != size) continue;
-      remove(b);
-      return b;
+      if (found == nullptr || b->giver == current) found = b;
+      if (b->giver == current || ++seen == most_looked_at) break;
     }
-    return nullptr;
+    if (found != nullptr) remove(found);
+    return found;
   }
 
   void give(void* p, size_t size) noexcept {
@@ -450,7 +457,7 @@ class LargeCache {
       const std::lock_guard lock(mutex);
       const size_t limit = cap_locked();
       if (size <= limit) {
-        insert(new (p) CachedBlock{nullptr, nullptr, nullptr, newest_, size});
+        insert(new (p) CachedBlock{nullptr, nullptr, nullptr, newest_, size, current});
         surplus = shrink(limit);
         p = nullptr;
       }

@@ -1,5 +1,7 @@
 """Memory: what errors tell, and statistics."""
 
+import threading
+
 import facula
 import pytest
 from facula.utils import memory
@@ -62,3 +64,25 @@ def test_statistics():
     memory.reset_peak_memory_stats()
     memory.empty_cache()
     assert memory.memory_stats()["cached"] == 0
+
+
+def test_a_large_block_goes_back_to_the_thread_that_gave_it():
+    own = facula.empty(1 * MIB)
+    address = own.data_ptr()
+    other_lives, own_is_free = threading.Event(), threading.Event()
+
+    def give():
+        block = facula.empty(1 * MIB)
+        other_lives.set()
+        own_is_free.wait()
+        del block
+
+    worker = threading.Thread(target=give)
+    worker.start()
+    other_lives.wait()
+    del own
+    own_is_free.set()
+    worker.join()  # whose block is now the one that was given last
+    if memory.memory_stats()["cached"] == 0:
+        pytest.skip("blocks come from the system's allocator")
+    assert facula.empty(1 * MIB).data_ptr() == address
