@@ -73,7 +73,7 @@ struct Forward {
   template <class T>
   static void rows(const T* from, T* to, int64_t n, int64_t count) {
     using A = accumulate_t<T>;
-    if (ShortRows<A>::template serve_forward<Log>(n, count)) {
+    if (ShortRows<A>::serve_forward(n, count)) {
       Scratch<A> room(ShortRows<A>::room_of(n));
       return ShortRows<A>::template forward<Log>(from, to, n, count, room.get());
     }
@@ -96,11 +96,12 @@ struct Forward {
     using A = accumulate_t<T>;
     const A* x = widened_row(from, room, n);
     const A m = largest(x, n);
-    A* __restrict e = room + n;
-    const A sum = exp_row(x, m, e, n), inverse = A(1) / sum;
     if constexpr (std::is_same_v<T, A>) {
-      by_lanes(n, [&](int64_t i) { to[i] = share_of(e[i], sum, inverse); });
+      const A sum = exp_row(x, m, to, n), inverse = A(1) / sum;
+      by_lanes(n, [&](int64_t i) { to[i] = share_of(to[i], sum, inverse); });
     } else {
+      A* __restrict e = room + n;
+      const A sum = exp_row(x, m, e, n), inverse = A(1) / sum;
       by_lanes(n, [&](int64_t i) { e[i] = share_of(e[i], sum, inverse); });
       narrow_row(e, to, n);
     }

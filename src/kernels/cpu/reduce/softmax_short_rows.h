@@ -14,10 +14,9 @@ struct ShortRows {
 
   // Whether rows of this length are faster together. Lengths of whole vectors go well by
   // themselves; where nothing is fused, neither do exponentials become vectors.
-  template <bool Log>
   static bool serve_forward(int64_t n, int64_t count) {
     if (!enough(count) || n < 2 || n > longest) return false;
-    return !Log || n <= sure || n % lanes != 0;
+    return n <= sure || n % lanes != 0;
   }
   static bool serve_backward(int64_t n, int64_t count) {
     return enough(count) && n > 1 && n <= longest_by_gradient && n != lanes / 2;
