@@ -266,15 +266,13 @@ template <class Acc, class In>
 void packed_product(const Product<Acc, In>& p) {
   const int64_t own = own_columns(p);
   if (own == 0) return product_by_blocks(p);
-  parallel_for(p.n, own, [&](int64_t begin, int64_t end) {
-    for (int64_t col = begin; col < end; col += own) {
-      Product<Acc, In> part = p;
-      part.n = min_of(own, end - col);
-      part.b += col * p.b_cs;
-      part.c += col;
-      if (p.row != nullptr) part.row += col;
-      product_by_blocks(part);
-    }
+  parallel_for(p.n, own, [&](int64_t col, int64_t end) {
+    Product<Acc, In> part = p;
+    part.n = end - col;
+    part.b += col * p.b_cs;
+    part.c += col;
+    if (p.row != nullptr) part.row += col;
+    product_by_blocks(part);
   });
 }
 
