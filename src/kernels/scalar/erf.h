@@ -265,9 +265,12 @@ FACULA_SCALAR T erfc_by_table(T x) {
   const auto power = exponent_of(e);
   const T y = e.power * value, y_lo = multiply_add(e.power_rest, value, fma(e.power, value, -y));
   const T low = multiply_add(y, multiply_add(beside, e.small, beside + e.small), y_lo);
-  // Of a negative x, 2 less both parts.
+  // Of a negative x, 2 less both parts. The low one is nothing elsewhere: where it came out
+  // subnormal, the processor would take a hundred cycles for it.
+  const auto negative = x < T(0);
   const auto less = fast_two_sum(T(2), -scaled(y, power));
-  return pick(x < T(0), less.hi + (less.lo - scaled(low, power)), scaled(y + low, power));
+  const T less_low = scaled(pick(negative, low, T(0)), power);
+  return pick(negative, less.hi + (less.lo - less_low), scaled(y + low, power));
 }
 #endif
 

@@ -84,6 +84,43 @@ struct InverseTable {
 template <class L>
 struct NaturalLogTable;
 template <>
+struct NaturalLogTable<float> {
+  alignas(64) static constexpr float high[] = {0,
+                                               0x1.933p-4f,
+                                               0x1.1178p-3f,
+                                               0x1.a94p-3f,
+                                               0x1.f99p-3f,
+                                               0x1.2698p-2f,
+                                               0x1.522cp-2f,
+                                               0x1.7fbp-2f,
+                                               -0x1.1674p-2f,
+                                               -0x1.c9p-3f,
+                                               -0x1.9528p-3f,
+                                               -0x1.2958p-3f,
+                                               -0x1.e27p-4f,
+                                               -0x1.6f1p-4f,
+                                               -0x1.f0ap-5f,
+                                               0};
+  alignas(64) static constexpr float rest[] = {0,
+                                               0x1.797566p-18f,
+                                               0x1.d044fcp-20f,
+                                               -0x1.2c3752p-19f,
+                                               0x1.c6cb3cp-19f,
+                                               -0x1.deecb2p-18f,
+                                               -0x1.1f8c76p-18f,
+                                               -0x1.7109fap-20f,
+                                               -0x1.cababap-18f,
+                                               0x1.070cacp-20f,
+                                               0x1.2b185ep-18f,
+                                               0x1.683fp-18f,
+                                               -0x1.db8abcp-22f,
+                                               0x1.6ba8d4p-19f,
+                                               -0x1.86008cp-20f,
+                                               0};
+  static constexpr float step = 0x1.62e4p-1f, step_rest = 0x1.7f7d1cp-20f;
+  static constexpr float factor = 0x1p+0f, factor_rest = 0;
+};
+template <>
 struct NaturalLogTable<double> {
   alignas(64) static constexpr double high[] = {0,
                                                 0x1.9335e5d594p-4,
