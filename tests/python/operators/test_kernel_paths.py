@@ -52,6 +52,18 @@ def test_reversed_rows():
     assert (facula.from_numpy(values).flip(1).numpy() == values[:, ::-1]).all()
 
 
+@pytest.mark.parametrize("n", [1, 1000, 5003])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "int64", "float32", "complex128"])
+def test_fills_of_one_byte_and_of_several(dtype, n):
+    storage = facula.from_numpy(np.full(n + 8, 5).astype(dtype))
+    for value in (0, -1, 1, 0x0101, 258):
+        expected = np.full(n + 8, 5).astype(dtype)
+        expected[3 : n + 3] = np.array(value).astype(dtype)
+        storage.fill_(5)
+        storage[3 : n + 3].fill_(int(expected[3].real))
+        assert (storage.numpy() == expected).all()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16, 17, 64, 128, 129])
 @pytest.mark.parametrize("other", ["row", "column", "transposed", "slice"])
 def test_short_rows(n, other):

@@ -84,8 +84,22 @@ void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n
         converted<D>(read_stored(reinterpret_cast<const S*>(data[1] + i * steps[1])));
 }
 
+// Whether all bytes are the same, as those of zeros.
+template <class T>
+bool is_one_byte(T value) {
+  const auto* bytes = reinterpret_cast<const char*>(&value);
+  return std::memcmp(bytes, bytes + 1, sizeof(T) - 1) == 0;
+}
+
 template <class T>
 void store_all(char* to, int64_t n, T value) {
+  // The library knows where the processor fills memory without reading it first.
+  constexpr size_t library_from = 4096;
+  const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+  if (bytes >= library_from && is_one_byte(value)) {
+    std::memset(to, *reinterpret_cast<const char*>(&value), bytes);
+    return;
+  }
   T* at = reinterpret_cast<T*>(to);
   for (int64_t i = 0; i < n; ++i) at[i] = value;
 }
