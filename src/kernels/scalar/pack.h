@@ -26,6 +26,8 @@ template <class T>
 using lane_t = typename LaneOf<T>::type;
 template <class T>
 inline constexpr bool of_floats = std::is_same_v<lane_t<T>, float>;
+template <class T>
+inline constexpr bool is_pack = !std::is_same_v<lane_t<T>, T>;
 
 // Selects in the words that packs have, too.
 template <class T>
@@ -294,6 +296,39 @@ using math::from_bits;
 using math::multiply_add;
 using math::to_bits;
 }  // namespace detail
+
+// sqrt(x) of positive finite numbers, of which a step leaves nothing subnormal, by Newton's steps
+// from the processor's estimate.
+template <class T, int U>
+FACULA_SCALAR Pack<T, U> newton_sqrt(Pack<T, U> x) {
+  using P = Pack<T, U>;
+  const P estimate = P::each([&](int i) -> Register<T> {
+    if constexpr (std::is_same_v<T, float>)
+      return _mm512_rsqrt14_ps(x.v[i]);
+    else
+      return _mm512_rsqrt14_pd(x.v[i]);
+  });
+  P root = x * estimate, half_inverse = estimate * P(T(0.5));
+  constexpr int steps = std::is_same_v<T, float> ? 1 : 2;  // each doubles the estimate's 14 bits
+  for (int i = 0; i < steps; ++i) {
+    const P rest = multiply_add(-root, half_inverse, T(0.5));
+    root = multiply_add(root, rest, root);
+    half_inverse = multiply_add(half_inverse, rest, half_inverse);
+  }
+  return multiply_add(multiply_add(-root, root, x), half_inverse, root);
+}
+// sqrt(x) as the instruction rounds it. Intel's takes 12 to 18 cycles a register, steps half of
+// that; the last one rounds as it should wherever the root is not all but halfway between two
+// numbers, and there it was tried: for all floats, and for the doubles next to such squares
+// (test_roots.py). Other makers' estimates may have other bits, and their instruction's time is not
+// measured.
+template <class T, int U>
+FACULA_SCALAR Pack<T, U> sqrt_by_steps(Pack<T, U> x) {
+  constexpr T least = std::is_same_v<T, float> ? T(0x1p-76) : T(0x1p-916);
+  const auto fit = (x >= least) & (x <= std::numeric_limits<T>::max());
+  const bool all_fit = all_of_pack<Pack<T, U>>(fit) && __builtin_cpu_is("intel");
+  return all_fit ? newton_sqrt(x) : sqrt(x);
+}
 
 template <int U>
 FACULA_SCALAR Pack<double, 2 * U> to_doubles(Pack<float, U> x) {

@@ -62,16 +62,20 @@ struct inverse_square {
 
 struct sqrt {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
+    if constexpr (math::is_pack<T>) return sqrt_by_steps(x);
     return math::sqrt(x);
   }
 };
 
 struct rsqrt {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
+    if constexpr (math::is_pack<T>) return T(1) / sqrt_by_steps(x);
     return math::rsqrt(x);
   }
 };
