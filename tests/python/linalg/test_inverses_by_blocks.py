@@ -23,11 +23,13 @@ def test_inverses_are_those_of_the_matrix(n, dtype):
     assert residual(a, facula.linalg.inv(a)) < 4 * epsilon
 
 
-@pytest.mark.parametrize("n", [33, 100])
-def test_permutations_are_exact(n):
-    rows = facula.randperm(n)
-    a = facula.eye(n)[rows]
-    assert facula.equal(facula.linalg.inv(a), a.T)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [33, 47, 100])
+def test_permutations_are_exact(n, dtype):
+    facula.manual_seed(n)
+    a = facula.eye(n, dtype=getattr(facula, dtype))[facula.randperm(n)]
+    scales = 2.0 ** facula.arange(n)  # each column is larger than those before
+    assert facula.equal(facula.linalg.inv(a * scales), (a / scales).T)
 
 
 @pytest.mark.parametrize("n", [40, 129])

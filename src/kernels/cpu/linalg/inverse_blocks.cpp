@@ -70,7 +70,7 @@ class NarrowPanel {
     Size most[lanes];
     for (Size& size : most) size = size_of(x[k]);
     int64_t i = k;
-    for (; i % lanes != 0 && i < m_; ++i) most[0] = std::max(most[0], size_of(x[i]));
+    for (; i % lanes != 0; ++i) most[0] = std::max(most[0], size_of(x[i]));
     for (; i < height_; i += lanes)
       for (int64_t l = 0; l < lanes; ++l) {
         const Size size = size_of(x[i + l]);
