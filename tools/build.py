@@ -35,7 +35,7 @@ TYPES = {
     # As quick, with records as a later build may have them (tools/test_abi.py).
     "variant": ("Debug", "-O0", "base"),
     # Sanitized is a CMake type without flags of its own, which would come after these.
-    "asan": ("Sanitized", f"-O1 -g1 {SANITIZE}", "base;avx2"),
+    "asan": ("Sanitized", f"-O1 -g1 {SANITIZE}", None),
     "tsan": ("Sanitized", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer", "base"),
     "aarch64": ("Release", "", "base"),  # for that processor; qemu runs it
 }
