@@ -225,14 +225,20 @@ FACULA_SCALAR T erfc_tail(T x) {
   return scaled(y + multiply_add(y, e.small + g.left, y_lo), exponent_of(e));
 }
 
-// slope[k] + t (slope[k + 1] + ...) of a table's entry.
-template <class Table, int k = 0, class T>
+// slope[k] + t (slope[k + step] + ...) of a table's entry.
+template <class Table, int k = 0, int step = 1, class T>
 FACULA_SCALAR T slope_of(Bits<T> index, T t) {
   const T first = entry_of(Table::slope[k], index);
-  if constexpr (k + 1 == std::size(Table::slope))
+  if constexpr (k + step >= std::size(Table::slope))
     return first;
   else
-    return multiply_add(t, slope_of<Table, k + 1>(index, t), first);
+    return multiply_add(t, slope_of<Table, k + step, step>(index, t), first);
+}
+// The same as two chains of half the length.
+template <class Table, class T>
+FACULA_SCALAR T slope_by_halves(Bits<T> index, T t) {
+  const T z = t * t;
+  return multiply_add(t, slope_of<Table, 1, 2>(index, z), slope_of<Table, 0, 2>(index, z));
 }
 // erf for 0 <= a.
 template <class T>
@@ -249,30 +255,32 @@ FACULA_SCALAR T erf_by_table(T a) {
   return multiply_add(t, slope_of<ErfTable>(index, t), value);
 }
 
-#if defined(__AVX512F__)
-// erfc of floats, as e^(-x^2) with the square's rounding carried along, times erfcx of a table:
-// half the time of a quotient and its rests where a look-up is one instruction.
+// erfc as e^(-x^2) with the square's rounding carried along, times erfcx of a table: half the time
+// of a quotient and its rests where a look-up is one instruction.
 template <class T>
-  requires(of_floats<T>)
 FACULA_SCALAR T erfc_by_table(T x) {
-  using Table = ErfcTable;
+  using L = lane_t<T>;
+  using Table = ErfcTable<L>;
   const T a = at_most(abs(x), Table::end);
-  const auto index = to_bits(a + T(Table::offset)) >> (Ieee<float>::mantissa_bits - 3);
+  const auto index =
+      to_bits(a + T(Table::offset)) >> (Ieee<L>::mantissa_bits - Table::significand_bits);
   const T value = entry_of(Table::value, index), t = a - entry_of(Table::center, index);
-  const T beside = t * slope_of<Table>(index, t);
+  T slope;
+  if constexpr (of_floats<T>)
+    slope = slope_of<Table>(index, t);
+  else
+    slope = slope_by_halves<Table>(index, t);
+  const T beside = t * slope;
   const auto square = two_prod(a, a);
   const auto e = exp_by_table(-square.hi, -square.lo);
   const auto power = exponent_of(e);
   const T y = e.power * value, y_lo = multiply_add(e.power_rest, value, fma(e.power, value, -y));
-  const T low = multiply_add(y, multiply_add(beside, e.small, beside + e.small), y_lo);
-  // Of a negative x, 2 less both parts. The low one is nothing elsewhere: where it came out
-  // subnormal, the processor would take a hundred cycles for it.
-  const auto negative = x < T(0);
-  const auto less = fast_two_sum(T(2), -scaled(y, power));
-  const T less_low = scaled(pick(negative, low, T(0)), power);
-  return pick(negative, less.hi + (less.lo - less_low), scaled(y + low, power));
+  // The smallest first.
+  const T low =
+      multiply_add(y, beside, multiply_add(y, multiply_add(beside, e.small, e.small), y_lo));
+  const T tail = scaled(y + low, power);
+  return pick(x < T(0), T(2) - tail, tail);
 }
-#endif
 
 // erfc for a float result.
 template <class T>
@@ -324,10 +332,10 @@ FACULA_SCALAR T normal_below(T x) {
 
 template <class T>
 FACULA_SCALAR T erfc(T x) {
-  using L = lane_t<T>;
 #if defined(__AVX512F__)
-  if constexpr (of_floats<T>) return detail::erfc_by_table(x);
-#endif
+  return detail::erfc_by_table(x);
+#else
+  using L = lane_t<T>;
   const T a = abs(x);
   const auto near = a < T(L(0.5));
   const T tail = detail::erfc_tail(pick(near, T(L(0.5)), a));
@@ -335,6 +343,7 @@ FACULA_SCALAR T erfc(T x) {
   const T small = pick(near, x, T(L(0.5))), part = small * detail::erf_tail(small * small);
   const auto less = detail::fast_two_sum(T(1), -small);
   return pick(near, less.hi - (part - less.lo), mirrored);
+#endif
 }
 
 }  // namespace FACULA_ISA

@@ -27,7 +27,7 @@ struct erf {
 struct erfc {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 1300;
-  static constexpr Packs packs{4, 4};
+  static constexpr Packs packs{4, 2};
   template <class T>
   FACULA_SCALAR static T call(T x) {
     return math::erfc(x);
