@@ -26,6 +26,12 @@ TEST(BlockSizes, OthersGrowWithTheSecondCache) {
   EXPECT_EQ(two.recurrent_weights, 2 * one.recurrent_weights);
 }
 
+TEST(BlockSizes, ReductionsAskForMemoryWhereTheProcessorDoesNot) {
+  EXPECT_EQ(block_sizes_of({"AuthenticAMD", 25}, {}).prefetch_distance, 0);
+  for (const Processor& other : {Processor{"AuthenticAMD", 26}, Processor{"GenuineIntel", 6}})
+    EXPECT_GE(block_sizes_of(other, {}).prefetch_distance, 4 * kilo);
+}
+
 TEST(BlockSizes, StayUsefulForAnyCaches) {
   for (const CacheSizes& caches : {CacheSizes{}, CacheSizes{1, 1, 1}, CacheSizes{0, 0, 0},
                                    CacheSizes{mega, 1024 * mega, 1024 * mega}}) {

@@ -20,6 +20,7 @@
 #include "kernels/cpu/reduce/plan.h"
 #include "kernels/cpu/reduce/row_groups.h"
 #include "kernels/cpu/simd/accumulate.h"
+#include "kernels/cpu/simd/block_sizes.h"
 #include "kernels/cpu/simd/isa.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -57,10 +58,6 @@ template <class Op>
         acc[c] = op.step(acc[c], x[c], Op::centered ? center[c] : typename Op::Acc());
 }
 
-// How many bytes ahead of use memory is prefetched. It covers the latency of main memory; rows that
-// do not begin at a cache line gain most.
-inline constexpr int64_t prefetch_distance = 8192;
-
 template <class In, int count>
 [[gnu::always_inline]] inline void prefetch_lines(const In* x) {
 #pragma GCC unroll 16
@@ -69,7 +66,7 @@ template <class In, int count>
 }
 
 // Dense rows of a fixed number of lanes, two at a time: the accumulators stay in registers. Memory
-// `ahead` elements further on is prefetched.
+// `ahead` elements further on is prefetched, if any.
 template <class Op, int lanes>
 [[gnu::noinline]] void add_lanes(const Op& op, typename Op::Acc* __restrict acc,
                                  const typename Op::In* __restrict x, int64_t rows, int64_t ahead,
@@ -86,7 +83,7 @@ template <class Op, int lanes>
   for (int i = 0; i < lanes; ++i) both[i] = acc[i];
   for (int i = lanes; i < 2 * lanes; ++i) both[i] = op.init();
   for (; rows >= 2; rows -= 2, x += 2 * lanes) {
-    prefetch_lines<typename Op::In, 2 * lanes>(x + ahead);
+    if (ahead != 0) prefetch_lines<typename Op::In, 2 * lanes>(x + ahead);
     for (int i = 0; i < 2 * lanes; ++i) both[i] = op.step(both[i], x[i], center);
   }
   for (int i = 0; rows > 0 && i < lanes; ++i) both[i] = op.step(both[i], x[i], center);
@@ -258,7 +255,7 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, in
   int64_t at = 0;
   if (n >= 4 * lanes) {
     for (; at + 2 * lanes <= n; at += 2 * lanes) {
-      prefetch_lines<typename Op::In, 2 * lanes>(x + at + ahead);
+      if (ahead != 0) prefetch_lines<typename Op::In, 2 * lanes>(x + at + ahead);
       for (int i = 0; i < 2 * lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
     }
     for (int i = 0; i < lanes; ++i) acc[i] = op.combine(acc[i], acc[lanes + i]);
@@ -277,10 +274,11 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, in
 }
 
 // The prefetch distance of a task in elements: further on in its row or in the rows that follow, or
-// in the next of the short rows that the task walks.
+// in the next of the short rows that the task walks; 0 for none.
 template <class In>
 int64_t elements_ahead(const ReducePlan& p) {
-  constexpr int64_t elements = prefetch_distance / static_cast<int64_t>(sizeof(In));
+  const int64_t elements = block_sizes().prefetch_distance / static_cast<int64_t>(sizeof(In));
+  if (elements == 0) return 0;
   const size_t inner = p.reduced.size() - 1;
   if (p.reduced[inner] > 2 * elements) return elements;
   if (inner > 0) return p.reduced_in[inner - 1];
@@ -334,7 +332,7 @@ void run_columns(const Op& op, const ReducePlan& p, const typename Op::In* x, in
                  typename Op::Acc* to) {
   if constexpr (groups_rows<Op>)
     if (are_row_groups<Op>(p))
-      return reduce_rows(op, x, p.width_in, p.count, columns, prefetch_distance, to);
+      return reduce_rows(op, x, p.width_in, p.count, columns, block_sizes().prefetch_distance, to);
   const int64_t inner = p.reduced_in.back(), wide = columns * p.folded;
   const bool transposed = is_transposed<Op>(p, columns);
   typename Op::Acc centers[Op::centered ? ReducePlan::widest : 1];

@@ -61,8 +61,9 @@ template <class Op>
                                    int64_t rows, int64_t ahead, typename Op::Acc* to) {
   constexpr int64_t lanes = group_lanes<Op>, line = 64, least = 4 * line;
   const int64_t bytes = n * static_cast<int64_t>(sizeof(typename Op::In));
+  const bool asks = ahead != 0 && bytes >= least;
   for (int64_t r = 0; r < rows; ++r, x += step) {
-    for (int64_t l = 0; bytes >= least && l < bytes; l += line)
+    for (int64_t l = 0; asks && l < bytes; l += line)
       __builtin_prefetch(reinterpret_cast<const char*>(x) + ahead + l);
     typename Op::Acc acc[lanes];
     lanes_of_row(op, x, n, acc);

@@ -20,6 +20,7 @@ struct BlockSizes {
   int64_t shared_tiles;       // and those that all threads do
   int64_t recurrent_weights;  // bytes of weights that each thread reads for itself
   int64_t tile_rows;          // rows of a tile of sums in registers; the fewer, the wider
+  int64_t prefetch_distance;  // bytes ahead of use at which reductions ask for memory; 0: never
 };
 
 // The maker's name as cpuid gives it, and the number of the processor's family; empty and 0 where
