@@ -115,14 +115,21 @@ inline void transpose_part(T* dst, int64_t dst_rs, const T* src, int64_t cs, int
 }
 #endif
 
+// Memory that stays in the second cache while it is written, whatever the order.
+inline constexpr int64_t near_bytes = 256 << 10;
+
 // dst[i * dst_rs + j] = src[i + j * cs] for i < rows, j < cols, of elements of 4 or 8 bytes. Goes
-// along the rows of `dst`, so that each of its cache lines is written at once.
+// along the columns of `src`, of which the processor then fetches few at a time and ahead of use;
+// into a distant `dst` along its rows, so that each of its cache lines is written at once.
 template <class T>
 inline void copy_transposed(T* dst, int64_t dst_rs, const T* src, int64_t cs, int64_t rows,
                             int64_t cols) {
-  constexpr int64_t side = Simd<T>::lanes;
-  for (int64_t i = 0; i < rows; i += side) {
-    for (int64_t j = 0; j < cols; j += side) {
+  constexpr int64_t side = Simd<T>::lanes, near = near_bytes / sizeof(T);
+  const bool along_src = rows * (dst_rs < 0 ? -dst_rs : dst_rs) <= near;
+  const int64_t outer = along_src ? cols : rows, inner = along_src ? rows : cols;
+  for (int64_t o = 0; o < outer; o += side) {
+    for (int64_t n = 0; n < inner; n += side) {
+      const int64_t i = along_src ? n : o, j = along_src ? o : n;
       T* to = dst + i * dst_rs + j;
       const T* from = src + i + j * cs;
       const int64_t high = min_of(side, rows - i), wide = min_of(side, cols - j);
