@@ -32,6 +32,11 @@ TEST(BlockSizes, ReductionsAskForMemoryWhereTheProcessorDoesNot) {
     EXPECT_GE(block_sizes_of(other, {}).prefetch_distance, 4 * kilo);
 }
 
+TEST(BlockSizes, IntelReadsMoreRowsInPlace) {
+  EXPECT_EQ(block_sizes_of({"GenuineIntel", 6}, {}).unpacked_rows, 128);
+  EXPECT_EQ(block_sizes_of({"Somebody", 6}, {}).unpacked_rows, 28);
+}
+
 TEST(BlockSizes, StayUsefulForAnyCaches) {
   for (const CacheSizes& caches : {CacheSizes{}, CacheSizes{1, 1, 1}, CacheSizes{0, 0, 0},
                                    CacheSizes{mega, 1024 * mega, 1024 * mega}}) {

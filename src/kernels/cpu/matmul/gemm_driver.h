@@ -30,28 +30,38 @@ struct Plan {
   static constexpr int64_t lanes = Simd<Acc>::lanes;
   static constexpr int64_t rows_alone = 384 / sizeof(Acc);
   int64_t tallest;              // rows of a tile
-  int64_t row_block, row_jobs;  // rows a job takes
+  int64_t row_jobs;             // ranges of rows, as even as they can be
   int64_t width, panels;        // columns of a panel of B
   int64_t col_chunk, col_jobs;  // panels a job takes
   bool direct;                  // B is read in place
 
   explicit Plan(const Product<Acc, In>& p, int64_t cols) {
     const int64_t depth = min_of(p.k, gemm_depth<Acc>);
-    const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
+    const int64_t threads = in_parallel_region() ? 1 : num_threads();
+    const int64_t most = max_of(int64_t{16}, 4 * threads);
+    const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), most);
     tallest = tile_rows(cols);
-    // A short last job would read all of B for a few rows.
-    // Without other threads there is nothing to share out: rows of A are packed once.
-    const bool alone = in_parallel_region() || num_threads() == 1;
-    const int64_t least_rows = alone ? rows_alone : 2 * max_tile_rows;
-    row_jobs = min_of(wanted, max_of(p.m / least_rows, int64_t{1}));
-    row_block = min_of(round_up(ceil_div(p.m, row_jobs), tallest), max_row_block(tallest));
-    row_jobs = ceil_div(p.m, row_block);
-    width = tile_vectors(RowPanels(min_of(p.m, row_block), tallest).tallest()) * lanes;
+    // Each job reads all of B. Without other threads there is nothing to share out, and rows of A
+    // are packed once.
+    const int64_t least_rows = threads == 1 ? rows_alone : 2 * max_tile_rows;
+    const int64_t high = min_of(wanted, max_of(p.m / least_rows, int64_t{1}));
+    row_jobs = even_jobs(max_of(high, ceil_div(p.m, max_row_block(tallest))), threads);
+    width = tile_vectors(max_of(tallest_of(p.m / row_jobs), tallest_of(ceil_div(p.m, row_jobs)))) *
+            lanes;
     panels = ceil_div(cols, width);
-    col_jobs = alone ? 1 : min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
+    const int64_t wide = min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
+    col_jobs = row_jobs % threads == 0 ? 1 : even_jobs(wide, threads);
     col_chunk = ceil_div(panels, col_jobs);
     col_jobs = ceil_div(panels, col_chunk);
     direct = reads_in_place(p);
+  }
+
+  // Rows of the tallest tile of a job.
+  int tallest_of(int64_t rows) const { return RowPanels(rows, tallest).tallest(); }
+
+  // As many jobs for each thread, if there is one for each.
+  static int64_t even_jobs(int64_t jobs, int64_t threads) {
+    return jobs <= threads ? jobs : round_up(jobs, threads);
   }
 
   static int64_t max_row_block(int64_t tile) {
@@ -67,10 +77,17 @@ struct Plan {
 
   // Packing B pays once its rows are far apart and it is read for many panels of A.
   static bool reads_in_place(const Product<Acc, In>& p) {
-    if (!std::is_same_v<Acc, In> || p.b_cs != 1) return false;
+    return has_rows(p) && (p.m <= block_sizes().unpacked_rows || lies_near(p));
+  }
+
+  static bool lies_near(const Product<Acc, In>& p) {
     const int64_t distance = p.b_rs < 0 ? -p.b_rs : p.b_rs;
-    return p.m <= 2 * max_tile_rows ||
+    return has_rows(p) &&
            p.k * distance * static_cast<int64_t>(sizeof(In)) <= block_sizes().unpacked_product;
+  }
+
+  static bool has_rows(const Product<Acc, In>& p) {
+    return std::is_same_v<Acc, In> && p.b_cs == 1;
   }
 };
 
@@ -114,7 +131,8 @@ class BlockProduct {
     const int64_t wide = p_.b_cs == 1 ? panels : 1;  // panels of one job
     const int64_t strips = ceil_div(depth_, strip), jobs = strips * (panels / wide);
     const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 16) / (strip * wide * plan_.width));
-    parallel_for(jobs, grain, [&](int64_t begin, int64_t end) {
+    const int64_t parts = plan_.even_jobs(ceil_div(jobs, grain), num_threads());
+    parallel_for(jobs, ceil_div(jobs, parts), [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job) {
         const int64_t row = job % strips * strip, panel = first + job / strips * wide;
         for (int64_t j = panel; j < panel + wide; ++j)
@@ -134,8 +152,9 @@ class BlockProduct {
   int64_t packed_offset(int64_t j) const { return plan_.direct ? 0 : j * depth_ * plan_.width; }
 
   void run_job(int64_t row_job, int64_t col_job) {
-    const int64_t row = row_job * plan_.row_block;
-    const RowPanels panels(min_of(plan_.row_block, p_.m - row), plan_.tallest);
+    const RowPanels jobs = RowPanels::of_count(p_.m, plan_.row_jobs);
+    const int64_t row = jobs.begin(row_job);
+    const RowPanels panels(jobs.height(row_job), plan_.tallest);
     const Scratch<Acc> left(panels.rows * packed_pitch<Acc>);
     copy_matrix(left.get(), packed_pitch<Acc>, p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs,
                 p_.a_cs, panels.rows, depth_);
@@ -149,13 +168,22 @@ class BlockProduct {
       const int64_t begin = panels.begin(i);
       const Acc* a = left.get() + begin * packed_pitch<Acc>;
       Acc* c = p_.c + (row + begin) * p_.c_rs + col_ + j * plan_.width;
+      const Tile tile{a, panels.height(i), j, i == 0};
       if (activates_) {
-        run_activated(a, panels.height(i), j, c);
+        run_activated(tile, c);
       } else {
-        run_tile(a, panels.height(i), j, c, p_.c_rs, addend(j, c));
+        run_tile(tile, c, p_.c_rs, addend(j, c));
       }
     }
   }
+
+  // Packed rows of A, panel j of columns, and whether this job has read none of the panel yet.
+  struct Tile {
+    const Acc* left;
+    int height;
+    int64_t j;
+    bool new_panel;
+  };
 
   // What beta times is added to a tile at c.
   struct Addend {
@@ -169,14 +197,14 @@ class BlockProduct {
 
   // The results of a tile do not wait for memory to take them before they are activated; their
   // lines come while sums are made, since the activation leaves no time to wait for them.
-  void run_activated(const Acc* left, int height, int64_t j, Acc* c) {
+  void run_activated(const Tile& tile, Acc* c) {
     alignas(vector_bytes) Acc block[max_accumulators * plan_.lanes];
-    const int64_t cols = panel_cols(j);
-    for (int i = 0; i < height; ++i)
+    const int64_t cols = panel_cols(tile.j);
+    for (int i = 0; i < tile.height; ++i)
       for (int64_t x = 0; x < cols; x += plan_.lanes) __builtin_prefetch(c + i * p_.c_rs + x, 1);
-    run_tile(left, height, j, block, cols, addend(j, c));
-    activate_padded(p_.activation, block, height * cols);
-    copy_tile(c, p_.c_rs, block, cols, height, cols);
+    run_tile(tile, block, cols, addend(tile.j, c));
+    activate_padded(p_.activation, block, tile.height * cols);
+    copy_tile(c, p_.c_rs, block, cols, tile.height, cols);
   }
 
   void copy_tile(Acc* to, int64_t to_rs, const Acc* from, int64_t from_rs, int height,
@@ -189,7 +217,8 @@ class BlockProduct {
     }
   }
 
-  void run_tile(const Acc* left, int height, int64_t j, Acc* c, int64_t c_rs, Addend add) {
+  void run_tile(const Tile& tile, Acc* c, int64_t c_rs, Addend add) {
+    const auto [left, height, j, new_panel] = tile;
     const int64_t cols = panel_cols(j);
     const bool in_place = read_in_place(j);
     const Acc* b = packed_ + packed_offset(j);
@@ -197,7 +226,7 @@ class BlockProduct {
       if (in_place) b = right(j * plan_.width);
     }
     const int64_t b_rs = in_place ? p_.b_rs : plan_.width;
-    const bool distant = in_place && p_.m <= plan_.tallest;
+    const bool distant = in_place && new_panel;
     const auto kernel =
         (distant ? distant_tile_kernel<Acc>
                  : tile_kernel<Acc>)(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
@@ -245,19 +274,19 @@ void product_by_blocks(const Product<Acc, In>& p) {
   }
 }
 
-// How many columns of B a job packs for itself and multiplies by all of A, or 0 where all jobs
-// share one copy of B. What another core has just written is slow to read, but jobs of columns pack
-// A once more each: they take few rows, and enough columns for that to be little of the work.
+// How many columns of B a job has for itself and multiplies by all of A, or 0 where all jobs share
+// one copy of B. What another core has just written is slow to read, but jobs of columns pack
+// A once more each: they take few rows, or enough columns for that to be little of the work.
 template <class Acc, class In>
 int64_t own_columns(const Product<Acc, In>& p) {
   const BlockSizes& sizes = block_sizes();
   const int64_t threads = in_parallel_region() ? 1 : num_threads();
-  const bool in_place = Plan<Acc, In>::reads_in_place(p);
-  if (threads == 1 || in_place || p.m > min_of(sizes.product_rows, p.n)) return 0;
-  constexpr int64_t least = 128, small_product = 1 << 20;
+  if (threads == 1 || p.m > p.n || Plan<Acc, In>::lies_near(p)) return 0;
+  constexpr int64_t small_product = 1 << 20;
   if (p.m * p.n * min_of(p.k, gemm_depth<Acc>) < small_product) return 0;
   const int64_t jobs = threads * ceil_div(p.n, threads * sizes.product_columns / 8);
   const int64_t cols = round_up(ceil_div(p.n, jobs), Simd<Acc>::lanes);
+  const int64_t least = p.m <= sizes.product_rows ? 128 : 2048 / sizeof(Acc);
   return cols < least ? 0 : cols;
 }
 

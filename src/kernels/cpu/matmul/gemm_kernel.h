@@ -62,6 +62,11 @@ ColumnTileKernel<T> column_tile_kernel(int rows, int vectors);
 struct RowPanels {
   int64_t rows, count;
   explicit RowPanels(int64_t r, int64_t most = max_tile_rows) : rows(r), count(ceil_div(r, most)) {}
+  static RowPanels of_count(int64_t rows, int64_t count) {
+    RowPanels panels(rows);
+    panels.count = count;
+    return panels;
+  }
   int64_t begin(int64_t i) const { return rows / count * i + min_of(i, rows % count); }
   int height(int64_t i) const { return static_cast<int>(begin(i + 1) - begin(i)); }
   int tallest() const { return static_cast<int>(ceil_div(rows, count)); }

@@ -18,11 +18,16 @@ namespace {
 
 constexpr int64_t kilo = 1 << 10, mega = 1 << 20;
 
+// Two tiles.
+constexpr int64_t few_rows = 28;
 // Covers the latency of main memory; rows that do not begin at a cache line gain most.
 constexpr int64_t asked_ahead = 8 * kilo;
 // Zen 3 and 4: the processor's own prefetching is as early, and requests cost sums an eighth to a
 // quarter of their time.
 constexpr Processor prefetches_alone{"AuthenticAMD", 25};
+// Server cores with 2 MiB of second cache: 64 and 128 rows take 5 to 13 % less time without
+// packing.
+constexpr Processor reads_far_rows{"GenuineIntel", 6};
 
 struct Measured {
   Processor processor;
@@ -32,7 +37,7 @@ struct Measured {
 constexpr Measured measured[] = {
     // Zen 5, 48 KiB, 1 MiB and 32 MiB: EPYC, 2 cores.
     {{"AuthenticAMD", 26},
-     {168, 2048, 128 * kilo, 512 * kilo, 8 * mega, 1536 * kilo, 14, asked_ahead}},
+     {168, 2048, 128 * kilo, few_rows, 512 * kilo, 8 * mega, 1536 * kilo, 14, asked_ahead}},
 };
 
 // Parts of the second cache, and of the third for what threads share, as they turned out on Zen 5.
@@ -41,7 +46,8 @@ BlockSizes model(const CacheSizes& caches) {
   const int64_t shared = std::clamp(caches.third / 4, second, 8 * mega);
   return {second * 3 / 16 / kilo,
           2 * second / kilo,
-          second / 8,
+          second / 2,
+          few_rows,
           second / 2,
           shared,
           second * 3 / 2,
@@ -126,6 +132,7 @@ BlockSizes block_sizes_of(const Processor& processor, const CacheSizes& caches) 
     if (same(known.processor, processor)) return known.sizes;
   BlockSizes sizes = model(caches);
   if (same(processor, prefetches_alone)) sizes.prefetch_distance = 0;
+  if (same(processor, reads_far_rows)) sizes.unpacked_rows = 128;
   return sizes;
 }
 

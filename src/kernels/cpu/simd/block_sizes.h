@@ -16,6 +16,7 @@ struct BlockSizes {
   int64_t product_rows;       // packed rows of A, of 1 to 2 KiB, that one job multiplies at most
   int64_t product_columns;    // packed columns of B, of about 1 KiB, that all jobs share
   int64_t unpacked_product;   // bytes of B up to which rows that are far apart are read in place
+  int64_t unpacked_rows;      // rows of A up to which any B is read in place
   int64_t own_tiles;          // bytes of Winograd's tiles that one thread works on
   int64_t shared_tiles;       // and those that all threads do
   int64_t recurrent_weights;  // bytes of weights that each thread reads for itself

@@ -1,9 +1,11 @@
-"""Products of few rows, which threads share out by columns: the same bits at any number of them."""
+"""Products that threads share out by columns or by rows: the same bits at any number of them."""
 
 import facula
 import pytest
 
-SHAPES = [(128, 300, 1024), (33, 513, 777), (257, 256, 1030), (64, 1024, 300)]
+COLUMNS = [(128, 300, 1024), (33, 513, 777), (257, 256, 1030), (64, 1024, 300), (500, 260, 1024)]
+# Rows that no number of threads divides, also where jobs of one row less have higher tiles.
+ROWS = [(55, 256, 96), (113, 256, 200), (701, 300, 96), (1025, 40, 130)]
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +30,14 @@ def products(x, right, bias):
 
 
 @pytest.mark.parametrize("dtype", [facula.float32, facula.float64], ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_threads_share_out_columns_with_the_same_bits(shape, dtype):
+@pytest.mark.parametrize("shape", COLUMNS + ROWS, ids=str)
+def test_threads_share_out_work_with_the_same_bits(shape, dtype):
     m, k, n = shape
     facula.manual_seed(0)
     x, right, bias = (facula.randn(*s, dtype=dtype) for s in ((m, k), (k, n), (n,)))
     facula.set_num_threads(1)
     alone = products(x, right, bias)
-    for threads in (2, 3):
+    for threads in (2, 3, 8):
         facula.set_num_threads(threads)
         for expected, found in zip(alone, products(x, right, bias), strict=True):
             assert facula.equal(expected, found)
