@@ -282,6 +282,20 @@ FACULA_SCALAR T erfc_by_table(T x) {
   return pick(x < T(0), T(2) - tail, tail);
 }
 
+// erfc by a polynomial beside zero and a quotient elsewhere: for loops that GCC makes vectors of,
+// in which look-ups are gathers.
+template <class T>
+FACULA_SCALAR T erfc_by_quotient(T x) {
+  using L = lane_t<T>;
+  const T a = abs(x);
+  const auto near = a < T(L(0.5));
+  const T tail = erfc_tail(pick(near, T(L(0.5)), a));
+  const T mirrored = pick(x < T(0), T(2) - tail, tail);
+  const T small = pick(near, x, T(L(0.5))), part = small * erf_tail(small * small);
+  const auto less = fast_two_sum(T(1), -small);
+  return pick(near, less.hi - (part - less.lo), mirrored);
+}
+
 // erfc for a float result.
 template <class T>
   requires(!of_floats<T>)
@@ -335,14 +349,7 @@ FACULA_SCALAR T erfc(T x) {
 #if defined(__AVX512F__)
   return detail::erfc_by_table(x);
 #else
-  using L = lane_t<T>;
-  const T a = abs(x);
-  const auto near = a < T(L(0.5));
-  const T tail = detail::erfc_tail(pick(near, T(L(0.5)), a));
-  const T mirrored = pick(x < T(0), T(2) - tail, tail);
-  const T small = pick(near, x, T(L(0.5))), part = small * detail::erf_tail(small * small);
-  const auto less = detail::fast_two_sum(T(1), -small);
-  return pick(near, less.hi - (part - less.lo), mirrored);
+  return detail::erfc_by_quotient(x);
 #endif
 }
 

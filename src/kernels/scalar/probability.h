@@ -103,7 +103,7 @@ FACULA_SCALAR double erfc_for(double x) {
   if constexpr (std::is_same_v<T, float>)
     return erfc_short(x);
   else
-    return erfc(x);
+    return erfc_by_quotient(x);
 }
 template <class T>
 constexpr double erfcx_end = std::is_same_v<T, float> ? 10.3 : 28.0;
