@@ -86,9 +86,7 @@ struct Plan {
            p.k * distance * static_cast<int64_t>(sizeof(In)) <= block_sizes().unpacked_product;
   }
 
-  static bool has_rows(const Product<Acc, In>& p) {
-    return std::is_same_v<Acc, In> && p.b_cs == 1;
-  }
+  static bool has_rows(const Product<Acc, In>& p) { return std::is_same_v<Acc, In> && p.b_cs == 1; }
 };
 
 // One block of columns [col, col + cols) and steps [step, step + depth) of a product.
