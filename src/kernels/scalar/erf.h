@@ -225,20 +225,16 @@ FACULA_SCALAR T erfc_tail(T x) {
   return scaled(y + multiply_add(y, e.small + g.left, y_lo), exponent_of(e));
 }
 
-// slope[k] + t (slope[k + step] + ...) of a table's entry.
-template <class Table, int k = 0, int step = 1, class T>
+// slope[k] + t (slope[k + 1] + ...) of a table's entry.
+template <class Table, int k = 0, class T>
 FACULA_SCALAR T slope_of(Bits<T> index, T t) {
-  const T first = entry_of(Table::slope[k], index);
-  if constexpr (k + step >= std::size(Table::slope))
-    return first;
-  else
-    return multiply_add(t, slope_of<Table, k + step, step>(index, t), first);
-}
-// The same as two chains of half the length.
-template <class Table, class T>
-FACULA_SCALAR T slope_by_halves(Bits<T> index, T t) {
-  const T z = t * t;
-  return multiply_add(t, slope_of<Table, 1, 2>(index, z), slope_of<Table, 0, 2>(index, z));
+  if constexpr (k + 1 == std::size(Table::slope)) {
+    return entry_of(Table::slope[k], index);
+  } else {
+    // Look-ups stand beside what they are for: all of them first would want every register.
+    const T rest = slope_of<Table, k + 1>(index, t);
+    return multiply_add(t, rest, entry_of(Table::slope[k], index));
+  }
 }
 // erf for 0 <= a.
 template <class T>
@@ -265,12 +261,7 @@ FACULA_SCALAR T erfc_by_table(T x) {
   const auto index =
       to_bits(a + T(Table::offset)) >> (Ieee<L>::mantissa_bits - Table::significand_bits);
   const T value = entry_of(Table::value, index), t = a - entry_of(Table::center, index);
-  T slope;
-  if constexpr (of_floats<T>)
-    slope = slope_of<Table>(index, t);
-  else
-    slope = slope_by_halves<Table>(index, t);
-  const T beside = t * slope;
+  const T beside = t * slope_of<Table>(index, t);
   const auto square = two_prod(a, a);
   const auto e = exp_by_table(-square.hi, -square.lo);
   const auto power = exponent_of(e);

@@ -17,7 +17,7 @@ struct erf {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 550;
   using Narrow = erf_narrow;
-  static constexpr Packs packs{4, 2};
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::erf(x);
@@ -27,7 +27,7 @@ struct erf {
 struct erfc {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 1300;
-  static constexpr Packs packs{4, 2};
+  static constexpr Packs packs{4, 4};
   template <class T>
   FACULA_SCALAR static T call(T x) {
     return math::erfc(x);
