@@ -1,4 +1,4 @@
-"""Products of bfloat16 by tiles (AMX) and without: sizes around those of tiles, in all layouts.
+"""Products of bfloat16 by tiles (AMX), pairs and floats: sizes around those of tiles, all layouts.
 
 On processors without tiles (1) is as without (0); emulated tiles go the tiles' way everywhere that
 has the instructions around them.
@@ -82,11 +82,12 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("tiles", ["0", "1", "emulated"])
-def test_products_convolutions_and_recurrent_layers_are_right(tiles):
-    if tiles == "emulated" and not facula.cpu.get_capabilities().get("avx512_bf16"):
+@pytest.mark.parametrize("tiles, pairs", [("0", "0"), ("0", "1"), ("1", ""), ("emulated", "0")])
+def test_products_convolutions_and_recurrent_layers_are_right(tiles, pairs):
+    has_pairs = facula.cpu.get_capabilities().get("avx512_bf16")
+    if tiles == "emulated" and not has_pairs:
         pytest.skip("tiles need the other instructions for bfloat16, which this processor lacks")
-    switches = {"FACULA_AMX": tiles, "FACULA_DEBUG": "3"}
+    switches = {"FACULA_AMX": tiles, "FACULA_PAIRS": pairs, "FACULA_DEBUG": "3"}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(SHAPES)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **switches},
@@ -96,6 +97,8 @@ def test_products_convolutions_and_recurrent_layers_are_right(tiles):
     assert run.returncode == 0, run.stderr
     if tiles != "1":
         assert ("matmul: tiles of bfloat16" in run.stderr) == (tiles == "emulated")
+        if pairs == "1" and has_pairs:
+            assert "matmul: pairs of bfloat16" in run.stderr
     errors = json.loads(run.stdout)
     assert len(errors) == 4 * len(SHAPES) + 12 + 9 * 6
     # Recurrent layers round the state at every step.

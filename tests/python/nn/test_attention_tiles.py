@@ -84,8 +84,8 @@ SHAPES = [
 ]
 
 
-def run(tiles, threads=1):
-    switches = {"FACULA_AMX": tiles, "PYTHONHASHSEED": "0"}
+def run(tiles, threads=1, pairs=""):
+    switches = {"FACULA_AMX": tiles, "FACULA_PAIRS": pairs, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(SHAPES), str(threads)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **switches},
@@ -96,11 +96,11 @@ def run(tiles, threads=1):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("tiles", ["0", "1", "emulated"])
-def test_attention_is_right(tiles):
+@pytest.mark.parametrize("tiles, pairs", [("0", "0"), ("0", "1"), ("1", ""), ("emulated", "")])
+def test_attention_is_right(tiles, pairs):
     if tiles == "emulated" and not facula.cpu.get_capabilities().get("avx512_bf16"):
         pytest.skip("tiles need the other instructions for bfloat16, which this processor lacks")
-    result = run(tiles)
+    result = run(tiles, pairs=pairs)
     assert len(result["errors"]) == 4 * (4 * len(SHAPES) + 4)
     assert {name: e for name, e in result["errors"].items() if not e < 2**-6} == {}
     assert result["hidden"] == 0

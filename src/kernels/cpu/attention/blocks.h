@@ -307,7 +307,7 @@ struct BlocksOf<double> {
 template <class F>
 void visit_blocks(DType d, F&& body) {
 #if defined(__AVX512F__)
-  if (d == DType::BFloat16 && has_pair_products())
+  if (d == DType::BFloat16 && has_fast_pairs())
     return has_amx() ? body(Type<TileBlocks>{}) : body(Type<PairBlocks>{});
 #endif
   dispatch<FloatingTypes>(d, "flash_attention",

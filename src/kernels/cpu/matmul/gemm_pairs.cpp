@@ -1,5 +1,9 @@
 #include "kernels/cpu/matmul/gemm_pairs.h"
 
+#include <string_view>
+
+#include "core/environment.h"
+#include "core/error.h"
 #include "kernels/cpu/matmul/gemm_amx.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -375,6 +379,16 @@ int64_t packed_pairs(int64_t n, int64_t k) {
 
 bool has_pair_products() { return __builtin_cpu_supports("avx512bf16"); }
 
+bool has_fast_pairs() {
+  static const bool fast = [] {
+    const char* asked = environment_value("FACULA_PAIRS");
+    const std::string_view wish = asked ? asked : __builtin_cpu_is("intel") ? "0" : "1";
+    check_value(wish == "1" || wish == "0", "FACULA_PAIRS: expected 1 or 0; got ", wish);
+    return wish == "1";
+  }();
+  return has_pair_products() && (fast || has_amx());
+}
+
 PairKernel pair_kernel(int rows, int64_t columns) {
   return kernels.at[rows - 1][columns > lanes ? 1 : 0];
 }
@@ -434,6 +448,7 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
 #else
 
 bool has_pair_products() { return false; }
+bool has_fast_pairs() { return false; }
 void pair_product(const Product<float, BFloat16>&) {}
 void pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 void direct_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}

@@ -6,6 +6,9 @@ namespace facula::cpu::FACULA_ISA {
 
 // Whether this build and processor have the instruction.
 bool has_pair_products();
+// Whether products by it, or by tiles, also take less time than by floats. On Intel the instruction
+// takes four times as long as a multiply-add and does twice its work; FACULA_PAIRS says otherwise.
+bool has_fast_pairs();
 
 // C = A B; needs has_pair_products(), m, n, k >= 1, alpha 1 and beta 0. Each sum of two products is
 // rounded as AVX-512 BF16 defines it: to nearest even, subnormal numbers as zeros.
