@@ -4,7 +4,9 @@ Runs every case of the tables of kernels by 1, 2 and 3 threads and prints a dige
 which must be the same. `--save FILE` keeps the digests, and `--against FILE` compares them with
 those that another processor of the same instruction set gave (kept in `bench/results`).
 
-    python -m bench.bits --against bench/results/bits-avx512.tsv
+    FACULA_PAIRS=1 python -m bench.bits --against bench/results/bits-avx512.tsv
+
+Those digests are of processors with AVX512_BF16, by its instruction for pairs of bfloat16.
 """
 
 import argparse
