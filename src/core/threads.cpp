@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -102,18 +103,60 @@ void set_float_mode(uint64_t) {}
 #if defined(__linux__)
 int current_cpu() { return sched_getcpu(); }
 
+// Bars a thread (0: this one) from processor `cpu` if it may run on others; returns whether it did,
+// and where the thread could run before.
+bool keep_off(pid_t thread, int cpu, cpu_set_t& before) {
+  if (sched_getaffinity(thread, sizeof before, &before) != 0 || CPU_COUNT(&before) < 2)
+    return false;
+  cpu_set_t others = before;
+  CPU_CLR(cpu, &others);
+  return sched_setaffinity(thread, sizeof others, &others) == 0;
+}
+
 // Moves this thread off processor `cpu` if it may run on others, and then restores its affinity.
 void move_off(int cpu) {
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
-  cpu_set_t others = allowed;
-  CPU_CLR(cpu, &others);
-  if (sched_setaffinity(0, sizeof others, &others) == 0)
-    sched_setaffinity(0, sizeof allowed, &allowed);
+  if (keep_off(0, cpu, allowed)) sched_setaffinity(0, sizeof allowed, &allowed);
 }
+
+// Where a worker sleeps. Linux often wakes a thread where it slept, though that is the processor of
+// the thread that wakes it and others idle; it then waits for milliseconds. So the caller bars a
+// worker that sleeps on its own processor from it, and the worker lifts that when it is awake.
+class Bed {
+ public:
+  void lie_down() {
+    thread_.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    cpu_.store(current_cpu(), std::memory_order_release);
+  }
+  void get_up() {
+    cpu_.store(-1, std::memory_order_relaxed);
+    if (barred_.load(std::memory_order_acquire)) {
+      sched_setaffinity(0, sizeof before_, &before_);
+      barred_.store(false, std::memory_order_release);
+    }
+  }
+  // For the caller, before it wakes workers.
+  void keep_off_caller(int cpu) {
+    if (cpu < 0 || cpu_.load(std::memory_order_acquire) != cpu) return;
+    if (barred_.load(std::memory_order_acquire)) return;
+    if (keep_off(thread_.load(std::memory_order_relaxed), cpu, before_))
+      barred_.store(true, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<pid_t> thread_{0};
+  std::atomic<int> cpu_{-1};
+  std::atomic<bool> barred_{false};
+  cpu_set_t before_;  // written by the caller while barred_ is false, else read by the worker
+};
 #else
 int current_cpu() { return -1; }
 void move_off(int) {}
+struct Bed {
+  void lie_down() {}
+  void get_up() {}
+  void keep_off_caller(int) {}
+};
 #endif
 
 int default_num_threads() {
@@ -277,11 +320,12 @@ class Pool {
     may_spin_.store(threads <= processors_, std::memory_order_relaxed);
     job_ = job;
     limit_ = helpers;
-    caller_cpu_.store(current_cpu(), std::memory_order_relaxed);
+    const int cpu = current_cpu();
+    caller_cpu_.store(cpu, std::memory_order_relaxed);
     shares_.deal(job.chunks, static_cast<int>(helpers) + 1);
     gate_.store(0, std::memory_order_release);
     epoch_.fetch_add(1, std::memory_order_seq_cst);
-    wake_sleepers(static_cast<int>(helpers));
+    wake_sleepers(static_cast<int>(helpers), cpu);
     run_chunks(0);
     wait_for_workers();
     if (std::exception_ptr error = failure_.take()) std::rethrow_exception(std::move(error));
@@ -314,7 +358,7 @@ class Pool {
 
   bool start_worker() noexcept {
     try {
-      std::thread([this, seen = epoch_.load()] { work(seen); }).detach();
+      std::thread([this, seen = epoch_.load(), number = workers_] { work(seen, number); }).detach();
       return true;
     } catch (const std::system_error&) {
       return false;
@@ -322,13 +366,16 @@ class Pool {
   }
 
   // Wakes sleeping workers; those that are awake notice the new epoch themselves.
-  void wake_sleepers(int wanted) {
+  void wake_sleepers(int wanted, int cpu) {
     const int sleepers = sleepers_.load(std::memory_order_seq_cst);
     const int awake = workers_ - sleepers;
-    if (wanted > awake) wake(epoch_, wanted - awake);
+    if (wanted <= awake) return;
+    for (int i = 0; i < std::min<int>(workers_, std::size(beds_)); ++i)
+      beds_[i].keep_off_caller(cpu);
+    wake(epoch_, wanted - awake);
   }
 
-  void work(uint32_t seen) {
+  void work(uint32_t seen, int number) {
 #if defined(__linux__)
     pthread_setname_np(pthread_self(), "facula");
 #endif
@@ -336,7 +383,7 @@ class Pool {
     interrupts.ask = leave_lost_chunk;
     Clock::time_point moved;
     for (;;) {
-      seen = wait_for_epoch(seen);
+      seen = wait_for_epoch(seen, number);
       keep_off_caller(moved);
       const int share = enter();
       if (share == 0) continue;
@@ -346,13 +393,16 @@ class Pool {
     }
   }
 
-  uint32_t wait_for_epoch(uint32_t seen) {
+  uint32_t wait_for_epoch(uint32_t seen, int number) {
     const auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
     const bool spin = may_spin_.load(std::memory_order_relaxed);
     if (!(spin && spins_.spin_until(changed))) {
+      Bed* bed = number < static_cast<int>(std::size(beds_)) ? &beds_[number] : nullptr;
+      if (bed != nullptr) bed->lie_down();
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       while (!changed()) sleep_while(epoch_, seen);
       sleepers_.fetch_sub(1, std::memory_order_relaxed);
+      if (bed != nullptr) bed->get_up();
     }
     return epoch_.load(std::memory_order_acquire);
   }
@@ -455,6 +505,7 @@ class Pool {
   Job job_;
   std::atomic<uint32_t> limit_{0};
   std::atomic<int> caller_cpu_{-1};
+  Bed beds_[64];  // of the first workers
   alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<int> sleepers_{0};
   alignas(64) std::atomic<uint32_t> gate_{shut};
