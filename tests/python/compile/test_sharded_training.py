@@ -13,6 +13,15 @@ SCALAR = 256  # the block of one: in some runs the compiled step has one more of
 MORE = {"aot_eager": BYTES}
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """How much scratch memory of threads is alive at a time is chance."""
+    before = facula.get_num_threads()
+    facula.set_num_threads(1)
+    yield
+    facula.set_num_threads(before)
+
+
 class Sharded:
     """A flat parameter with memory while it is used alone; its values are kept elsewhere."""
 
