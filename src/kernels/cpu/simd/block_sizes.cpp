@@ -40,7 +40,8 @@ constexpr Measured measured[] = {
      {168, 2048, 128 * kilo, few_rows, 512 * kilo, 8 * mega, 1536 * kilo, 14, asked_ahead}},
 };
 
-// Parts of the second cache, and of the third for what threads share, as they turned out on Zen 5.
+// Parts of the second cache, and of the third for what threads share, as they turned out on Zen 5
+// and, for what is read in place, on Intel.
 BlockSizes model(const CacheSizes& caches) {
   const int64_t second = std::clamp(caches.second, 128 * kilo, 8 * mega);
   const int64_t shared = std::clamp(caches.third / 4, second, 8 * mega);
