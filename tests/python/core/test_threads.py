@@ -6,11 +6,6 @@ import time
 import facula
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
-    reason="needs two processors",
-)
-
 
 def processors_of_threads():
     return [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
