@@ -261,9 +261,10 @@ template <class Acc, class In>
 void product_by_blocks(const Product<Acc, In>& p) {
   using Cut = Plan<Acc, In>;
   const int64_t max_cols = min_of(p.n, block_sizes().product_columns);
-  const Cut widest(p, max_cols);
+  // The last columns may be cut into panels of another width.
+  constexpr int64_t widest = tile_vectors(1) * Cut::lanes;
   const int64_t depth = min_of(p.k, gemm_depth<Acc>);
-  const Scratch<Acc> packed((widest.direct ? 1 : widest.panels) * depth * widest.width);
+  const Scratch<Acc> packed(depth * (Cut::reads_in_place(p) ? widest : max_cols + widest));
   for (int64_t col = 0; col < p.n; col += max_cols) {
     const int64_t cols = min_of(max_cols, p.n - col);
     const Cut plan(p, cols);
