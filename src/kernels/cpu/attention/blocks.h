@@ -53,6 +53,7 @@ struct RealBlocks : RowsInPlace<Acc_> {
   using Acc = Acc_;
   using Packed = Acc;
   struct Scope {};
+  struct RunScope {};
   static constexpr int64_t per_packed = 1, pitch = packed_pitch<Acc>, rows = max_tile_rows;
   // Sums over queries are made in short runs: one long sum would carry a rounding error for each.
   static constexpr int64_t run_depth = 64;
@@ -173,9 +174,10 @@ struct PairPacking {
   }
 };
 
-// Products of pairs by the instruction for vectors.
+// Products of pairs by vectors.
 struct PairBlocks : PairPacking<1, pair_pitch>, RowsInPlace<float> {
   struct Scope {};
+  using RunScope = PairScope;
   static constexpr int64_t rows = max_tile_rows, run_depth = 32;
 
   static const Packed* as_left(const Acc* scores, Packed* room, int64_t count, int64_t columns) {
@@ -232,6 +234,7 @@ class BlockProducts {
            int64_t skip, int64_t first, int64_t last, Acc* c, int64_t c_rs, bool add) const {
     b += first * panel_depth + skip * B::width;
     if constexpr (std::is_empty_v<typename B::Scope>) {
+      [[maybe_unused]] const typename B::RunScope run;
       for (int64_t at = first; at < last; at += B::width, b += B::width * panel_depth)
         B::multiply(static_cast<int>(rows), depth - skip, a + skip, b, min_of(B::width, last - at),
                     c + at, c_rs, add);
@@ -307,8 +310,7 @@ struct BlocksOf<double> {
 template <class F>
 void visit_blocks(DType d, F&& body) {
 #if defined(__AVX512F__)
-  if (d == DType::BFloat16 && has_fast_pairs())
-    return has_amx() ? body(Type<TileBlocks>{}) : body(Type<PairBlocks>{});
+  if (d == DType::BFloat16) return has_amx() ? body(Type<TileBlocks>{}) : body(Type<PairBlocks>{});
 #endif
   dispatch<FloatingTypes>(d, "flash_attention",
                           [&]<class T>(Type<T>) { body(Type<typename BlocksOf<T>::type>{}); });

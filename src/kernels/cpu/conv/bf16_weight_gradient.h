@@ -137,6 +137,7 @@ class PairWeightGradient {
 
   void multiply(const Workspace& room, int64_t rows, int64_t columns, int64_t depth, float* sums,
                 bool add) const {
+    const PairScope scope;
     const AmxScope tiles;
     if (tiles) depth = fill_up(room, rows, columns, depth);
     const RowPanels panels(rows);

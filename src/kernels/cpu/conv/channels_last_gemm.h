@@ -59,6 +59,7 @@ struct PairProducts {
                   float* c, int64_t c_rs, bool add) {
     const AmxScope tiles;
     if (tiles) return amx_tile({k, a, b, c, c_rs, columns, add}, rows.rows);
+    const PairScope pairs;
     for (int64_t i = 0; i < rows.count; ++i)
       pair_kernel(rows.height(i), columns)(
           {k, a + rows.begin(i) * pitch, b, c + rows.begin(i) * c_rs, c_rs, columns, add});

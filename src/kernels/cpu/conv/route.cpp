@@ -93,7 +93,7 @@ bool winograd_pays(const Problem& p) {
 
 bool can_im2col(const Problem& p) {
   if (p.read() == 0) return false;
-  if (p.dtype == DType::BFloat16) return has_fast_pairs();
+  if (p.dtype == DType::BFloat16) return has_pair_products;
   return p.dtype == DType::Float32 && !p.weight();
 }
 

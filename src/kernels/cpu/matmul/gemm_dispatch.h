@@ -103,7 +103,7 @@ void real_tile(const GemmArgs<T>& g, tile_sum_t<T>* sums) {
   const Product<S, T> p = {g.m,    g.n,    g.k,  g.a, g.a_rs, g.a_cs, g.b,
                            g.b_rs, g.b_cs, sums, g.n, S(1),   S(0)};
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (has_fast_pairs()) {
+    if (has_pair_products) {
       pair_product(p);
       return write_tile(g, sums);
     }
@@ -168,11 +168,9 @@ inline bool reads_pairs_in_place(const GemmArgs<BFloat16>& g) {
   return g.m <= max_direct_rows || (g.m <= small_rows && g.k * g.n <= small_matrix);
 }
 
-// Whether one pass of products of pairs makes the result, which is finished as it is stored. Where
-// pairs are slow, memory is slower still if B is read once.
+// Whether one pass of products of pairs makes the result, which is finished as it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
-  if (!has_pair_products() || g.k > pair_steps || g.c_cs != 1) return false;
-  return has_fast_pairs() || (g.m <= max_direct_rows && reads_pairs_in_place(g));
+  return has_pair_products && g.k <= pair_steps && g.c_cs == 1;
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {

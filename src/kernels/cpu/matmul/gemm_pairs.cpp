@@ -1,9 +1,5 @@
 #include "kernels/cpu/matmul/gemm_pairs.h"
 
-#include <string_view>
-
-#include "core/environment.h"
-#include "core/error.h"
 #include "kernels/cpu/matmul/gemm_amx.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -11,132 +7,8 @@ namespace facula::cpu::FACULA_ISA {
 #if defined(__AVX512F__)
 namespace {
 
-#define FACULA_PAIRS __attribute__((target("avx512bf16")))
-
 constexpr int64_t depth = pair_depth, pitch = pair_pitch, width = pair_width, lanes = width / 2;
 constexpr int64_t strip_pairs = 16;  // that are packed of all panels in one go
-
-template <int M, int N>
-FACULA_PAIRS void tile(const PairTile& t) {
-  __m512 sum[M][N];
-#pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-    for (int j = 0; j < N; ++j) sum[i][j] = _mm512_setzero_ps();
-  }
-  for (int64_t p = 0; p < t.pairs; ++p) {
-    __m512i right[N];
-#pragma GCC unroll 2
-    for (int j = 0; j < N; ++j) right[j] = _mm512_loadu_si512(t.b + p * width + j * lanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      const __m512i left = _mm512_set1_epi32(static_cast<int>(t.a[i * pitch + p]));
-#pragma GCC unroll 2
-      for (int j = 0; j < N; ++j)
-        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], reinterpret_cast<__m512bh>(left),
-                                     reinterpret_cast<__m512bh>(right[j]));
-    }
-  }
-  const int64_t last = t.columns - (N - 1) * lanes;
-  const auto mask = static_cast<__mmask16>((1u << last) - 1);
-#pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 2
-    for (int j = 0; j < N; ++j) {
-      const __mmask16 keep = j == N - 1 ? mask : static_cast<__mmask16>(0xffff);
-      if (t.narrow != nullptr) {
-        const __m256bh halves = _mm512_cvtneps_pbh(sum[i][j]);
-        _mm256_mask_storeu_epi16(t.narrow + i * t.c_rs + j * lanes, keep,
-                                 reinterpret_cast<__m256i>(halves));
-        continue;
-      }
-      float* to = t.c + i * t.c_rs + j * lanes;
-      if (t.add) sum[i][j] = _mm512_add_ps(sum[i][j], _mm512_maskz_loadu_ps(keep, to));
-      _mm512_mask_storeu_ps(to, keep, sum[i][j]);
-    }
-  }
-}
-
-// c = A B for a panel of columns of B, which lies in dense rows.
-struct DirectTile {
-  int64_t k;
-  const Pair* a;  // rows `pitch` apart
-  const BFloat16* b;
-  int64_t b_rs;
-  BFloat16* c;
-  int64_t c_rs;
-  int64_t columns;
-  float* sums;  // where A B goes instead, rows `width` apart; or null
-};
-using DirectKernel = void (*)(const DirectTile&);
-
-template <int M>
-FACULA_PAIRS void direct_tile(const DirectTile& t) {
-  constexpr int64_t ahead = 16;  // distance of the prefetch in rows of B
-  const auto mask = static_cast<__mmask32>((uint64_t{1} << t.columns) - 1);
-  __m512 sum[M][2];
-#pragma GCC unroll 8
-  for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-  const BFloat16* low = t.b;
-  for (int64_t p = 0; 2 * p < t.k; ++p, low += 2 * t.b_rs) {
-    const BFloat16* high = low + t.b_rs;
-    const __mmask32 second = 2 * p + 1 < t.k ? mask : __mmask32{0};
-    for (const BFloat16* row : {low, high}) {
-      __builtin_prefetch(row + ahead * t.b_rs);
-      __builtin_prefetch(row + ahead * t.b_rs + width - 1);
-    }
-    const ZippedPairs right =
-        zip_vectors(_mm512_maskz_loadu_epi16(mask, low), _mm512_maskz_loadu_epi16(second, high));
-#pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) {
-      const auto left =
-          reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(t.a[i * pitch + p])));
-      sum[i][0] = _mm512_dpbf16_ps(sum[i][0], left, reinterpret_cast<__m512bh>(right.first));
-      sum[i][1] = _mm512_dpbf16_ps(sum[i][1], left, reinterpret_cast<__m512bh>(right.second));
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < M; ++i) {
-    if (t.sums != nullptr) {
-      _mm512_storeu_ps(t.sums + i * width, sum[i][0]);
-      _mm512_storeu_ps(t.sums + i * width + lanes, sum[i][1]);
-      continue;
-    }
-    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(sum[i][1], sum[i][0]));
-    _mm512_mask_storeu_epi16(t.c + i * t.c_rs, mask, halves);
-  }
-}
-
-struct DirectKernels {
-  DirectKernel at[max_direct_rows] = {};
-};
-template <int M>
-constexpr void fill_kernels(DirectKernels& k) {
-  k.at[M - 1] = &direct_tile<M>;
-  if constexpr (M < max_direct_rows) fill_kernels<M + 1>(k);
-}
-constexpr DirectKernels make_direct_kernels() {
-  DirectKernels k;
-  fill_kernels<1>(k);
-  return k;
-}
-constexpr DirectKernels direct_kernels = make_direct_kernels();
-
-struct Kernels {
-  PairKernel at[max_tile_rows][2] = {};
-};
-template <int M>
-constexpr void fill_kernels(Kernels& k) {
-  k.at[M - 1][0] = &tile<M, 1>;
-  k.at[M - 1][1] = &tile<M, 2>;
-  if constexpr (M < max_tile_rows) fill_kernels<M + 1>(k);
-}
-constexpr Kernels make_kernels() {
-  Kernels k;
-  fill_kernels<1>(k);
-  return k;
-}
-constexpr Kernels kernels = make_kernels();
 
 // to[i * to_rs + j] = the elements (2 i, j) and (2 i + 1, j) of a matrix of k rows.
 void pack_pairs(Pair* to, int64_t to_rs, const BFloat16* from, int64_t rs, int64_t cs, int64_t k,
@@ -197,15 +69,6 @@ void add_row(float* sums, const BFloat16* addend, int64_t columns) {
   }
 }
 
-// One store fills a whole line of memory where rows begin with one.
-FACULA_PAIRS void narrow_row(BFloat16* to, const float* from, int64_t columns) {
-  const auto keep = static_cast<__mmask32>((uint64_t{1} << columns) - 1);
-  const __m512 low = _mm512_load_ps(from);
-  const __m512 high = columns > lanes ? _mm512_load_ps(from + lanes) : _mm512_setzero_ps();
-  const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-  _mm512_mask_storeu_epi16(to, keep, halves);
-}
-
 // Finishes rows and columns from (row, col) on, whose sums lie in rows of `padded`, all of which
 // are written: whole vectors.
 void epilogue_part(const GemmArgs<BFloat16>& g, int64_t row, int64_t rows, int64_t col,
@@ -220,7 +83,7 @@ void epilogue_part(const GemmArgs<BFloat16>& g, int64_t row, int64_t rows, int64
       blend(g, sums + i * padded, addend, columns);
   }
   if (g.activation) activate_padded(g.activation, sums, rows * padded);
-  for (int64_t i = 0; i < rows; ++i) narrow_row(c + i * g.c_rs, sums + i * padded, columns);
+  narrow_rows(c, g.c_rs, sums, padded, rows, columns);
 }
 
 // Pairs along k that packed operands have: tiles take whole multiples of theirs.
@@ -310,6 +173,7 @@ class Pass {
   void run_job(int64_t row_job, int64_t col_job) {
     const int64_t row = row_job * rows_;
     const RowPanels panels(min_of(rows_, p_.m - row));
+    const PairScope pairs;
     const AmxScope tiles;
     const BFloat16* a = p_.a + row * p_.a_rs + step_ * p_.a_cs;
     const bool in_place = tiles && tiles_read(a, panels.rows);
@@ -377,22 +241,6 @@ int64_t packed_pairs(int64_t n, int64_t k) {
 
 }  // namespace
 
-bool has_pair_products() { return __builtin_cpu_supports("avx512bf16"); }
-
-bool has_fast_pairs() {
-  static const bool fast = [] {
-    const char* asked = environment_value("FACULA_PAIRS");
-    const std::string_view wish = asked ? asked : __builtin_cpu_is("intel") ? "0" : "1";
-    check_value(wish == "1" || wish == "0", "FACULA_PAIRS: expected 1 or 0; got ", wish);
-    return wish == "1";
-  }();
-  return has_pair_products() && (fast || has_amx());
-}
-
-PairKernel pair_kernel(int rows, int64_t columns) {
-  return kernels.at[rows - 1][columns > lanes ? 1 : 0];
-}
-
 void pair_product(const Product<float, BFloat16>& p) {
   const Scratch<Pair> packed(packed_pairs(p.n, p.k));
   for (int64_t step = 0; step < p.k; step += 2 * depth) Pass(p, packed.get(), step).run();
@@ -412,14 +260,15 @@ void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloa
   const int64_t panels = ceil_div(p.n, width);
   const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * width));
   parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+    const PairScope pairs;
     alignas(vector_bytes) float sums[max_direct_rows * width];
     for (int64_t j = begin * width; j < min_of(end * width, p.n); j += width) {
       const int64_t columns = min_of(width, p.n - j);
       for (int64_t i = 0; i < p.m; i += max_direct_rows) {
         const int64_t rows = min_of(max_direct_rows, p.m - i);
-        direct_kernels.at[rows - 1]({p.k, left.get() + i * pitch, p.b + j, p.b_rs,
-                                     result.c + i * result.c_rs + j, result.c_rs, columns,
-                                     plain ? nullptr : sums});
+        direct_kernel(rows)({p.k, left.get() + i * pitch, p.b + j, p.b_rs,
+                             result.c + i * result.c_rs + j, result.c_rs, columns,
+                             plain ? nullptr : sums});
         if (!plain) epilogue_part(result, i, rows, j, columns, sums, width);
       }
     }
@@ -447,8 +296,6 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
 
 #else
 
-bool has_pair_products() { return false; }
-bool has_fast_pairs() { return false; }
 void pair_product(const Product<float, BFloat16>&) {}
 void pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 void direct_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}

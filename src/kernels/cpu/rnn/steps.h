@@ -137,7 +137,7 @@ class Operand<A, A> : public ConvertedInput<A> {
 template <class F>
 void visit_rnn_types(DType d, F&& f) {
   if (d == DType::Float64) return f.template operator()<double, double>();
-  if (d == DType::BFloat16 && has_fast_pairs()) return f.template operator()<float, BFloat16>();
+  if (d == DType::BFloat16 && has_pair_products) return f.template operator()<float, BFloat16>();
   dispatch<float, Half, BFloat16>(d, "rnn_layer",
                                   [&](auto) { f.template operator()<float, float>(); });
 }

@@ -41,7 +41,11 @@ TileWays find_ways() {
   const std::string_view wish = text ? text : "1";
   check_value(wish == "1" || wish == "0" || wish == "emulated",
               "FACULA_AMX: expected 1, 0 or emulated; got ", wish);
-  if (wish == "emulated") return {TileWay::emulated, TileWay::emulated};
+  if (wish == "emulated") {
+    // Rows around the tiles are narrowed by an instruction.
+    const bool narrows = __builtin_cpu_supports("avx512bf16");
+    return {narrows ? TileWay::emulated : TileWay::none, TileWay::emulated};
+  }
   return wish == "0" ? TileWays{} : hardware_ways();
 }
 
