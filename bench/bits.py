@@ -4,9 +4,9 @@ Runs every case of the tables of kernels by 1, 2 and 3 threads and prints a dige
 which must be the same. `--save FILE` keeps the digests, and `--against FILE` compares them with
 those that another processor of the same instruction set gave (kept in `bench/results`).
 
-    FACULA_PAIRS=1 python -m bench.bits --against bench/results/bits-avx512.tsv
+    python -m bench.bits --against bench/results/bits-avx512.tsv
 
-Those digests are of processors with AVX512_BF16, by its instruction for pairs of bfloat16.
+Those digests hold for all processors with AVX-512 whose bfloat16 does not go by tiles (AMX).
 """
 
 import argparse

@@ -21,8 +21,8 @@ constexpr Switch switches[] = {
      "products of bfloat16 and of bytes by tiles (AMX) where the processor has them; on unless it "
      "is 0; emulated for tests of the tiles' ways on processors without them"},
     {"FACULA_PAIRS", "", "1 or 0",
-     "products of bfloat16 by the instruction for pairs where the processor has it, rather than by "
-     "multiply-adds of floats with the same bits; on unless set, but on Intel, where it is slow"},
+     "products of bfloat16 by the instruction for pairs where the processor has it (1), or by "
+     "multiply-adds of floats with the same bits (0); by what is faster unless set"},
     {"FACULA_CACHES", "", "sizes such as 48K,1024K,32768K",
      "the three caches that blocks of kernels are to fit in; those of the processor unless set"},
     {"FACULA_LAPACK", "", "the path of a library",

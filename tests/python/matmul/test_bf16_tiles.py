@@ -1,4 +1,4 @@
-"""Products of bfloat16 by tiles (AMX), pairs and floats: sizes around those of tiles, all layouts.
+"""Products of bfloat16 by tiles (AMX) and pairs: sizes around those of tiles, all layouts.
 
 On processors without tiles (1) is as without (0); emulated tiles go the tiles' way everywhere that
 has the instructions around them.
@@ -97,7 +97,7 @@ def test_products_convolutions_and_recurrent_layers_are_right(tiles, pairs):
     assert run.returncode == 0, run.stderr
     if tiles != "1":
         assert ("matmul: tiles of bfloat16" in run.stderr) == (tiles == "emulated")
-        if pairs == "1" and has_pairs:
+        if has_pairs and tiles == "0":
             assert "matmul: pairs of bfloat16" in run.stderr
     errors = json.loads(run.stdout)
     assert len(errors) == 4 * len(SHAPES) + 12 + 9 * 6
@@ -107,6 +107,61 @@ def test_products_convolutions_and_recurrent_layers_are_right(tiles, pairs):
         for name in errors
     }
     assert {name: e for name, e in errors.items() if not e < bounds[name]} == {}
+
+
+SAME_BITS = """
+import hashlib
+import facula
+F = facula.nn.functional
+facula.manual_seed(3)
+digest = hashlib.sha256()
+
+def number(*shape, low=-8, high=8):
+    # Of any size: sums of some cancel, those of others are subnormal.
+    scale = facula.randint(low, high, shape).double().exp2()
+    return (facula.randn(*shape, dtype=facula.float64) * scale).bfloat16()
+
+def add(result):
+    result = facula.where(result.isnan(), facula.zeros_like(result), result)
+    digest.update(result.detach().contiguous().view(facula.int16).numpy().tobytes())
+
+for m, n, k in [(1, 40, 33), (5, 33, 64), (8, 7, 1024), (17, 33, 65), (100, 70, 1030)]:
+    for low, high in [(-8, 8), (-70, -60), (50, 64)]:
+        a, b = number(m, k, low=low, high=high), number(k, n, low=low, high=high)
+        a[0, 0], b[0, 0] = float("inf"), 2.0**-133
+        a[-1, -1] = 2.0**-130
+        add(a @ b)
+        add(facula.addmm(number(n, low=low, high=high), a, b))
+x = number(2, 20, 13, 11).contiguous(memory_format=facula.channels_last).requires_grad_()
+w = number(16, 20, 3, 3).requires_grad_()
+y = F.conv2d(x, w, padding=1)
+y.backward(number(*y.shape))
+q = number(2, 3, 70, 32, low=-2, high=2).requires_grad_()
+z = F.scaled_dot_product_attention(q, q, q)
+z.backward(number(*z.shape))
+layer = facula.nn.LSTM(33, 40).bfloat16()
+for result in (y, x.grad, w.grad, z, q.grad, layer(number(3, 35, 33))[0]):
+    add(result)
+print(digest.hexdigest())
+"""
+
+
+def test_multiply_adds_have_the_bits_of_the_instruction():
+    if not facula.cpu.get_capabilities().get("avx512_bf16"):
+        pytest.skip("this processor lacks the instruction for pairs of bfloat16")
+
+    def bits(pairs):
+        switches = {"FACULA_AMX": "0", "FACULA_PAIRS": pairs, "PYTHONPATH": str(PACKAGE)}
+        run = subprocess.run(
+            [sys.executable, "-c", SAME_BITS],
+            env={**os.environ, **switches},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    assert bits("0") == bits("1")
 
 
 def test_a_wrong_switch_is_named():

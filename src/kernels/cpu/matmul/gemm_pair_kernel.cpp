@@ -135,22 +135,31 @@ void narrow_by_integers(BFloat16* to, int64_t to_rs, const float* from, int64_t 
     }
 }
 
-bool has_instruction() { return __builtin_cpu_supports("avx512bf16"); }
+enum class Pairs : uint8_t { by_processor, by_floats, by_instruction };
+
+Pairs asked_pairs() {
+  const char* asked = environment_value("FACULA_PAIRS");
+  if (asked == nullptr) return Pairs::by_processor;
+  const std::string_view wish = asked;
+  check_value(wish == "1" || wish == "0", "FACULA_PAIRS: expected 1 or 0; got ", wish);
+  return wish == "1" ? Pairs::by_instruction : Pairs::by_floats;
+}
+
+bool has_instructions() {
+  return __builtin_cpu_supports("avx512bf16") && asked_pairs() != Pairs::by_floats;
+}
 
 // An Intel core begins the instruction every other cycle, and in that time does twice its work in
 // multiply-adds.
-bool prefers_instruction() {
-  const char* asked = environment_value("FACULA_PAIRS");
-  const std::string_view wish = asked ? asked : __builtin_cpu_is("intel") ? "0" : "1";
-  check_value(wish == "1" || wish == "0", "FACULA_PAIRS: expected 1 or 0; got ", wish);
-  return wish == "1";
+bool multiplies_fast() {
+  return has_instructions() &&
+         (asked_pairs() == Pairs::by_instruction || !__builtin_cpu_is("intel"));
 }
 
 constexpr PairKernels instruction_kernels = make_pair_kernels<ByInstruction>();
 
 const PairKernels& kernels() {
-  static const PairKernels& chosen =
-      prefers_instruction() && has_instruction() ? instruction_kernels : float_pair_kernels();
+  static const PairKernels& chosen = multiplies_fast() ? instruction_kernels : float_pair_kernels();
   return chosen;
 }
 
@@ -164,7 +173,7 @@ DirectKernel direct_kernel(int64_t rows) { return kernels().direct[rows - 1]; }
 
 void narrow_rows(BFloat16* to, int64_t to_rs, const float* from, int64_t from_rs, int64_t rows,
                  int64_t columns) {
-  static const auto narrow = has_instruction() ? &narrow_by_instruction : &narrow_by_integers;
+  static const auto narrow = has_instructions() ? &narrow_by_instruction : &narrow_by_integers;
   narrow(to, to_rs, from, from_rs, rows, columns);
 }
 
