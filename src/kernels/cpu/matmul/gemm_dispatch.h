@@ -168,6 +168,12 @@ inline bool reads_pairs_in_place(const GemmArgs<BFloat16>& g) {
   return g.m <= max_direct_rows || (g.m <= small_rows && g.k * g.n <= small_matrix);
 }
 
+// Whether each panel of B is packed where it is multiplied: packing takes longer than the product
+// of few rows. Tiles have sums of their own.
+inline bool packs_own_panels(const GemmArgs<BFloat16>& g) {
+  return g.m <= (has_amx() ? max_direct_rows : 4 * max_direct_rows);
+}
+
 // Whether one pass of products of pairs makes the result, which is finished as it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
   return has_pair_products && g.k <= pair_steps && g.c_cs == 1;
@@ -176,14 +182,15 @@ inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
   debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
-  const bool direct = reads_pairs_in_place(g);
+  const bool direct = reads_pairs_in_place(g), own = packs_own_panels(g);
   for (int64_t col = 0; col < g.n; col += most_columns) {
-    const int64_t cols = direct ? g.n : min_of(most_columns, g.n - col);
+    const int64_t cols = direct || own ? g.n : min_of(most_columns, g.n - col);
     const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);
     const Product<float, BFloat16> p = {part.m,    part.n, part.k,    part.a,    part.a_rs,
                                         part.a_cs, part.b, part.b_rs, part.b_cs, nullptr,
                                         0,         1,      0};
     if (direct) return direct_pair_product(p, part);
+    if (own) return own_panel_product(p, part);
     pair_product(p, part);
   }
 }

@@ -30,6 +30,15 @@ void pack_pairs(Pair* to, int64_t to_rs, const BFloat16* from, int64_t rs, int64
       to[i * to_rs + j] = pair_of(from + 2 * i * rs + j * cs, nullptr);
 }
 
+// Rows of a panel of B, zeros behind its columns.
+void pack_panel_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t k,
+                     int64_t columns) {
+  pack_pairs(to, width, from, rs, cs, k, columns);
+  if (columns == width) return;
+  for (int64_t i = 0; i < ceil_div(k, int64_t{2}); ++i)
+    for (int64_t c = columns; c < width; ++c) to[i * width + c] = 0;
+}
+
 // pack_rows of a matrix whose columns are contiguous: pairs are made along them, then transposed.
 void pack_columns(Pair* to, const BFloat16* from, int64_t cs, int64_t rows, int64_t k) {
   const Scratch<Pair> zipped(k / 2 * width);
@@ -162,10 +171,7 @@ class Pass {
   void pack_panel(int64_t j, int64_t first, int64_t count) {
     const BFloat16* from = p_.b + (step_ + first) * p_.b_rs + j * width * p_.b_cs;
     Pair* to = panel(j) + first / 2 * width;
-    pack_pairs(to, width, from, p_.b_rs, p_.b_cs, count, columns(j));
-    const int64_t pairs = ceil_div(count, int64_t{2});
-    for (int64_t i = 0; columns(j) < width && i < pairs; ++i)
-      for (int64_t c = columns(j); c < width; ++c) to[i * width + c] = 0;
+    pack_panel_rows(to, from, p_.b_rs, p_.b_cs, count, columns(j));
     if (first + count < k_) return;
     for (int64_t i = ceil_div(k_, int64_t{2}) * width; i < pairs_ * width; ++i) panel(j)[i] = 0;
   }
@@ -275,6 +281,36 @@ void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloa
   });
 }
 
+void own_panel_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
+  const Scratch<Pair> left(p.m * pitch);
+  const int64_t pairs = ceil_div(p.k, int64_t{2}), panels = ceil_div(p.n, width);
+  pack_rows(left.get(), p.a, p.a_rs, p.a_cs, p.m, p.k, pairs);
+  const bool plain = is_plain(result);
+  const RowPanels rows(p.m);
+  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 16) / (p.k * width));
+  parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+    const PairScope scope;
+    const Scratch<Pair> panel(pairs * width);
+    const Scratch<float> sums(plain ? 1 : p.m * width);
+    for (int64_t col = begin * width; col < min_of(end * width, p.n); col += width) {
+      const int64_t columns = min_of(width, p.n - col);
+      pack_panel_rows(panel.get(), p.b + col * p.b_cs, p.b_rs, p.b_cs, p.k, columns);
+      for (int64_t i = 0; i < rows.count; ++i) {
+        const int64_t row = rows.begin(i);
+        PairTile t{pairs, left.get() + row * pitch, panel.get(), nullptr, result.c_rs, columns};
+        if (plain) {
+          t.narrow = result.c + row * result.c_rs + col;
+        } else {
+          t.c = sums.get() + row * width;
+          t.c_rs = t.columns = width;
+        }
+        pair_kernel(rows.height(i), t.columns)(t);
+      }
+      if (!plain) epilogue_part(result, 0, p.m, col, columns, sums.get(), width);
+    }
+  });
+}
+
 PairPanels::PairPanels(const BFloat16* b, int64_t b_rs, int64_t b_cs, int64_t k, int64_t n)
     : shape_{1, n, k, nullptr, 0, 1, b, b_rs, b_cs, nullptr, 0, 1, 0},
       packed_(packed_pairs(n, k) * ceil_div(k, 2 * depth)) {
@@ -299,6 +335,7 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
 void pair_product(const Product<float, BFloat16>&) {}
 void pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 void direct_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
+void own_panel_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
 void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}
 

@@ -23,6 +23,10 @@ void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& r
 // A.
 void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
+// The same for few rows of A: each thread packs the panels of B that it multiplies, one at a time,
+// so that they stay in a near cache.
+void own_panel_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
+
 // A matrix B (k, n) that is the right side of several products, packed once.
 class PairPanels {
  public:
