@@ -183,6 +183,7 @@ inline void run_pairs(const GemmArgs<BFloat16>& g) {
   debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
   const bool direct = reads_pairs_in_place(g), own = packs_own_panels(g);
+  const bool by_columns = g.b_rs == 1 && g.m <= max_column_rows;
   for (int64_t col = 0; col < g.n; col += most_columns) {
     const int64_t cols = direct || own ? g.n : min_of(most_columns, g.n - col);
     const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);
@@ -190,6 +191,7 @@ inline void run_pairs(const GemmArgs<BFloat16>& g) {
                                         part.a_cs, part.b, part.b_rs, part.b_cs, nullptr,
                                         0,         1,      0};
     if (direct) return direct_pair_product(p, part);
+    if (by_columns) return column_pair_product(p, part);
     if (own) return own_panel_product(p, part);
     pair_product(p, part);
   }

@@ -9,7 +9,8 @@
 
 namespace facula::cpu::FACULA_ISA {
 
-inline constexpr int64_t max_direct_rows = 8;
+// Rows of A that kernels take which read B where it lies, by rows and by columns.
+inline constexpr int64_t max_direct_rows = 8, max_column_rows = 4;
 inline constexpr int64_t pair_steps = 1024;  // along k that one pass takes at most
 
 #if defined(__AVX512F__)
@@ -86,6 +87,20 @@ struct DirectTile {
 };
 using DirectKernel = void (*)(const DirectTile&);
 DirectKernel direct_kernel(int64_t rows);
+
+// A B for up to pair_width columns of B that lie along k, read where they lie: for so few rows of A
+// that packing them would take longer than their product.
+struct ColumnTile {
+  int64_t k;
+  const Pair* a;  // rows pair_pitch apart
+  const BFloat16* b;
+  int64_t b_cs;
+  int64_t columns;
+  float* sums;  // rows pair_width apart, all of each are written
+};
+using ColumnKernel = void (*)(const ColumnTile&);
+// Needs a PairScope.
+ColumnKernel column_kernel(int64_t rows);
 
 // to[i, j] = from[i, j], to nearest even and subnormal numbers as zeros; rows of `from` begin with
 // a line and have room up to whole vectors, columns are at most pair_width.

@@ -23,6 +23,10 @@ void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& r
 // A.
 void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
+// The same for a B whose columns are dense, read where it lies, and up to max_column_rows rows of
+// A.
+void column_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
+
 // The same for few rows of A: each thread packs the panels of B that it multiplies, one at a time,
 // so that they stay in a near cache.
 void own_panel_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
