@@ -130,8 +130,9 @@ for m, n, k in [(1, 40, 33), (5, 33, 64), (8, 7, 1024), (17, 33, 65), (100, 70, 
         a, b = number(m, k, low=low, high=high), number(k, n, low=low, high=high)
         a[0, 0], b[0, 0] = float("inf"), 2.0**-133
         a[-1, -1] = 2.0**-130
-        add(a @ b)
-        add(facula.addmm(number(n, low=low, high=high), a, b))
+        for right in (b, b.t().contiguous().t()):
+            add(a @ right)
+            add(facula.addmm(number(n, low=low, high=high), a, right))
 x = number(2, 20, 13, 11).contiguous(memory_format=facula.channels_last).requires_grad_()
 w = number(16, 20, 3, 3).requires_grad_()
 y = F.conv2d(x, w, padding=1)
@@ -162,6 +163,39 @@ def test_multiply_adds_have_the_bits_of_the_instruction():
         return run.stdout
 
     assert bits("0") == bits("1")
+
+
+ROWS = """
+import facula
+facula.manual_seed(5)
+differ = []
+for k, n in [(33, 70), (100, 130), (1000, 300)]:
+    a, b = facula.randn(40, k).bfloat16(), facula.randn(k, n).bfloat16()
+    addend = facula.randn(n).bfloat16()
+    turned = b.t().contiguous().t()
+    whole, sum = a @ b, facula.addmm(addend, a, b)
+    for rows in (1, 2, 3, 4, 5, 8, 9, 17, 33):
+        for right in (b, turned):
+            same = facula.equal(a[:rows] @ right, whole[:rows])
+            same &= facula.equal(facula.addmm(addend, a[:rows], right), sum[:rows])
+            if not same:
+                differ.append((rows, n, k, right.stride()))
+print(differ)
+"""
+
+
+@pytest.mark.parametrize("pairs", ["0", "1"])
+def test_rows_do_not_hang_on_their_number_nor_on_the_layout(pairs):
+    if facula.backends.cpu.get_cpu_capability() != "AVX512":
+        pytest.skip("bfloat16 is multiplied by pairs with AVX-512 alone")
+    switches = {"FACULA_AMX": "0", "FACULA_PAIRS": pairs, "PYTHONPATH": str(PACKAGE)}
+    run = subprocess.run(
+        [sys.executable, "-c", ROWS],
+        env={**os.environ, **switches},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.strip() == "[]", run.stderr
 
 
 def test_a_wrong_switch_is_named():

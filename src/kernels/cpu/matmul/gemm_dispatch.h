@@ -183,15 +183,15 @@ inline void run_pairs(const GemmArgs<BFloat16>& g) {
   debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
   const bool direct = reads_pairs_in_place(g), own = packs_own_panels(g);
-  const bool by_columns = g.b_rs == 1 && g.m <= max_column_rows;
+  const bool in_place = g.b_cs == 1 ? g.m <= max_wide_rows : g.b_rs == 1 && g.m <= max_column_rows;
   for (int64_t col = 0; col < g.n; col += most_columns) {
-    const int64_t cols = direct || own ? g.n : min_of(most_columns, g.n - col);
+    const int64_t cols = in_place || direct || own ? g.n : min_of(most_columns, g.n - col);
     const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);
     const Product<float, BFloat16> p = {part.m,    part.n, part.k,    part.a,    part.a_rs,
                                         part.a_cs, part.b, part.b_rs, part.b_cs, nullptr,
                                         0,         1,      0};
+    if (in_place) return in_place_product(p, part);
     if (direct) return direct_pair_product(p, part);
-    if (by_columns) return column_pair_product(p, part);
     if (own) return own_panel_product(p, part);
     pair_product(p, part);
   }

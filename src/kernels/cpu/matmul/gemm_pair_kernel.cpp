@@ -102,13 +102,15 @@ FACULA_PAIRS void ByInstruction::direct(const DirectTile& t) {
 // One store fills a whole line of memory where rows begin with one.
 FACULA_PAIRS void narrow_by_instruction(BFloat16* to, int64_t to_rs, const float* from,
                                         int64_t from_rs, int64_t rows, int64_t columns) {
-  const auto keep = static_cast<__mmask32>((uint64_t{1} << columns) - 1);
-  for (int64_t i = 0; i < rows; ++i, to += to_rs, from += from_rs) {
-    const __m512 low = _mm512_load_ps(from);
-    const __m512 high = columns > lanes ? _mm512_load_ps(from + lanes) : _mm512_setzero_ps();
-    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-    _mm512_mask_storeu_epi16(to, keep, halves);
-  }
+  for (int64_t i = 0; i < rows; ++i, to += to_rs, from += from_rs)
+    for (int64_t j = 0; j < columns; j += width) {
+      const int64_t here = min_of(columns - j, width);
+      const auto keep = static_cast<__mmask32>((uint64_t{1} << here) - 1);
+      const __m512 low = _mm512_load_ps(from + j);
+      const __m512 high = here > lanes ? _mm512_load_ps(from + j + lanes) : _mm512_setzero_ps();
+      const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+      _mm512_mask_storeu_epi16(to + j, keep, halves);
+    }
 }
 
 // Nan keeps its first bits and becomes quiet.

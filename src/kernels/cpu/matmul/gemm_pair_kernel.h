@@ -10,7 +10,7 @@
 namespace facula::cpu::FACULA_ISA {
 
 // Rows of A that kernels take which read B where it lies, by rows and by columns.
-inline constexpr int64_t max_direct_rows = 8, max_column_rows = 4;
+inline constexpr int64_t max_direct_rows = 8, max_wide_rows = 3, max_column_rows = 4;
 inline constexpr int64_t pair_steps = 1024;  // along k that one pass takes at most
 
 #if defined(__AVX512F__)
@@ -88,19 +88,21 @@ struct DirectTile {
 using DirectKernel = void (*)(const DirectTile&);
 DirectKernel direct_kernel(int64_t rows);
 
-// A B for up to pair_width columns of B that lie along k, read where they lie: for so few rows of A
-// that packing them would take longer than their product.
-struct ColumnTile {
+// A B of few rows of A, for columns of B that are read where they lie.
+struct InPlaceTile {
   int64_t k;
   const Pair* a;  // rows pair_pitch apart
   const BFloat16* b;
-  int64_t b_cs;
+  int64_t b_step;  // between rows or columns of B, which are dense
   int64_t columns;
-  float* sums;  // rows pair_width apart, all of each are written
+  float* sums;  // rows of as many columns as the kernel takes at most, all are written
 };
-using ColumnKernel = void (*)(const ColumnTile&);
-// Needs a PairScope.
-ColumnKernel column_kernel(int64_t rows);
+using InPlaceKernel = void (*)(const InPlaceTile&);
+// For up to pair_width columns, which lie along k, and max_column_rows rows; needs a PairScope.
+InPlaceKernel column_kernel(int64_t rows);
+// For up to wide_panels * pair_width columns of dense rows, and max_wide_rows rows of A; the same.
+inline constexpr int64_t wide_panels = 4;
+InPlaceKernel wide_kernel(int64_t rows);
 
 // to[i, j] = from[i, j], to nearest even and subnormal numbers as zeros; rows of `from` begin with
 // a line and have room up to whole vectors, columns are at most pair_width.

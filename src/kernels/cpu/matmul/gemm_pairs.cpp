@@ -281,21 +281,23 @@ void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloa
   });
 }
 
-void column_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
+void in_place_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
+  const bool by_rows = p.b_cs == 1;
+  const InPlaceKernel kernel = by_rows ? wide_kernel(p.m) : column_kernel(p.m);
+  const int64_t step = by_rows ? wide_panels * width : width, tiles = ceil_div(p.n, step);
   const Scratch<Pair> left(p.m * pitch);
   pack_rows(left.get(), p.a, p.a_rs, p.a_cs, p.m, p.k, 0);
-  const int64_t panels = ceil_div(p.n, width);
-  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * width));
-  parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * step));
+  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
     const PairScope scope;
-    alignas(vector_bytes) float sums[max_column_rows * width];
-    for (int64_t col = begin * width; col < min_of(end * width, p.n); col += width) {
-      const int64_t columns = min_of(width, p.n - col);
-      column_kernel(p.m)({p.k, left.get(), p.b + col * p.b_cs, p.b_cs, columns, sums});
+    alignas(vector_bytes) float sums[max_column_rows * wide_panels * width];
+    for (int64_t col = begin * step; col < min_of(end * step, p.n); col += step) {
+      const int64_t columns = min_of(step, p.n - col);
+      kernel({p.k, left.get(), p.b + col * p.b_cs, by_rows ? p.b_rs : p.b_cs, columns, sums});
       if (is_plain(result))
-        narrow_rows(result.c + col, result.c_rs, sums, width, p.m, columns);
+        narrow_rows(result.c + col, result.c_rs, sums, step, p.m, columns);
       else
-        epilogue_part(result, 0, p.m, col, columns, sums, width);
+        epilogue_part(result, 0, p.m, col, columns, sums, step);
     }
   });
 }
@@ -354,7 +356,7 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
 void pair_product(const Product<float, BFloat16>&) {}
 void pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 void direct_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
-void column_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
+void in_place_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 void own_panel_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
 void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}

@@ -23,9 +23,9 @@ void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& r
 // A.
 void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
-// The same for a B whose columns are dense, read where it lies, and up to max_column_rows rows of
-// A.
-void column_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
+// The same for very few rows: up to max_wide_rows where rows of B are dense, else max_column_rows
+// where its columns are.
+void in_place_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
 // The same for few rows of A: each thread packs the panels of B that it multiplies, one at a time,
 // so that they stay in a near cache.

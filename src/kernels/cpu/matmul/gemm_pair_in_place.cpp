@@ -43,7 +43,7 @@ struct FloatRow {
 // Squares of columns are transposed in registers, and their pairs added in the order of the other
 // kernels by multiply-adds of floats: memory takes longer than those.
 template <int M>
-void column_tile(const ColumnTile& t) {
+void column_tile(const InPlaceTile& t) {
   const int64_t pairs = ceil_div(t.k, int64_t{2});
   FloatRow rows[M];
   for (int i = 0; i < M; ++i) rows[i].widen(t.a + i * pair_pitch, pairs);
@@ -59,7 +59,7 @@ void column_tile(const ColumnTile& t) {
       const int64_t columns = t.columns - g * lanes;
       if (columns <= 0) break;
       const auto square =
-          load_square(t.b + g * lanes * t.b_cs + 2 * first, t.b_cs, columns, within);
+          load_square(t.b + g * lanes * t.b_step + 2 * first, t.b_step, columns, within);
 #pragma GCC unroll 16
       for (int64_t p = 0; p < lanes; ++p) {
         if (p >= count) break;
@@ -79,11 +79,72 @@ void column_tile(const ColumnTile& t) {
     for (int64_t g = 0; g < 2; ++g) _mm512_store_ps(t.sums + i * width + g * lanes, sum[i][g]);
 }
 
+// Adds a row of B, of which `masks` exist, times an element of each row of A.
+template <int M>
+[[gnu::always_inline]] inline void add_row(__m512 (&sum)[M][2 * wide_panels],
+                                           const float (&factors)[M], const BFloat16* row,
+                                           const __mmask32 (&masks)[wide_panels], int64_t ahead) {
+#pragma GCC unroll 4
+  for (int g = 0; g < wide_panels; ++g) {
+    __builtin_prefetch(row + ahead + g * width);
+    const __m512i halves = _mm512_maskz_loadu_epi16(masks[g], row + g * width);
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      const __m256i half = h == 0 ? _mm512_castsi512_si256(halves)
+                                  : _mm512_maskz_extracti64x4_epi64(0xff, halves, 1);
+      const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, half);
+      const __m512 right = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i)
+        sum[i][2 * g + h] = _mm512_fmadd_ps(_mm512_set1_ps(factors[i]), right, sum[i][2 * g + h]);
+    }
+  }
+}
+
+// Several panels of columns side by side: with few rows of A, sums of one would wait for each
+// other, and each row of B would be a line of a page of its own.
+template <int M>
+void wide_tile(const InPlaceTile& t) {
+  const int64_t pairs = ceil_div(t.k, int64_t{2}), ahead = 16 * t.b_step;
+  FloatRow rows[M];
+  for (int i = 0; i < M; ++i) rows[i].widen(t.a + i * pair_pitch, pairs);
+  __mmask32 masks[wide_panels];
+  for (int64_t g = 0; g < wide_panels; ++g) {
+    const int64_t here = max_of(min_of(t.columns - g * width, width), int64_t{0});
+    masks[g] = static_cast<__mmask32>((uint64_t{1} << here) - 1);
+  }
+  __m512 sum[M][2 * wide_panels];
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < 2 * wide_panels; ++j) sum[i][j] = _mm512_setzero_ps();
+  }
+  const BFloat16* row = t.b;
+  for (int64_t p = 0; p < pairs; ++p, row += 2 * t.b_step) {
+    float factors[M];
+    for (int i = 0; i < M; ++i) factors[i] = rows[i].second[p];
+    if (2 * p + 1 < t.k) add_row(sum, factors, row + t.b_step, masks, ahead);
+    for (int i = 0; i < M; ++i) factors[i] = rows[i].first[p];
+    add_row(sum, factors, row, masks, ahead);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < 2 * wide_panels; ++j)
+      _mm512_store_ps(t.sums + i * wide_panels * width + j * lanes, sum[i][j]);
+  }
+}
+
 }  // namespace
 
-ColumnKernel column_kernel(int64_t rows) {
-  constexpr ColumnKernel kernels[max_column_rows] = {&column_tile<1>, &column_tile<2>,
-                                                     &column_tile<3>, &column_tile<4>};
+InPlaceKernel wide_kernel(int64_t rows) {
+  constexpr InPlaceKernel kernels[max_wide_rows] = {&wide_tile<1>, &wide_tile<2>, &wide_tile<3>};
+  return kernels[rows - 1];
+}
+
+InPlaceKernel column_kernel(int64_t rows) {
+  constexpr InPlaceKernel kernels[max_column_rows] = {&column_tile<1>, &column_tile<2>,
+                                                      &column_tile<3>, &column_tile<4>};
   return kernels[rows - 1];
 }
 
