@@ -1,4 +1,4 @@
-"""Products of bfloat16 whose operands end where memory does: nothing behind them is read or written."""
+"""Products of bfloat16 whose operands end where memory does: nothing behind them is touched."""
 
 import subprocess
 import sys
