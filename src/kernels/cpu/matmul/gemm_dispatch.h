@@ -174,16 +174,22 @@ inline bool packs_own_panels(const GemmArgs<BFloat16>& g) {
   return g.m <= (has_amx() ? max_direct_rows : 4 * max_direct_rows);
 }
 
-// Whether one pass of products of pairs makes the result, which is finished as it is stored.
+// Whether so few rows are multiplied that their time is that of reading B once.
+inline bool reads_all_in_place(const GemmArgs<BFloat16>& g) {
+  if (!has_pair_products || g.c_cs != 1) return false;
+  return g.b_cs == 1 ? g.m <= max_wide_rows : g.b_rs == 1 && g.m <= max_column_rows;
+}
+
+// Whether products of pairs make the result in one pass, in which it is finished as it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
-  return has_pair_products && g.k <= pair_steps && g.c_cs == 1;
+  return (has_pair_products && g.k <= pair_steps && g.c_cs == 1) || reads_all_in_place(g);
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
   debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
   const bool direct = reads_pairs_in_place(g), own = packs_own_panels(g);
-  const bool in_place = g.b_cs == 1 ? g.m <= max_wide_rows : g.b_rs == 1 && g.m <= max_column_rows;
+  const bool in_place = reads_all_in_place(g);
   for (int64_t col = 0; col < g.n; col += most_columns) {
     const int64_t cols = in_place || direct || own ? g.n : min_of(most_columns, g.n - col);
     const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);
@@ -301,6 +307,9 @@ void gemm_dispatch(const GemmArgs<T>& g) {
   if (g.m <= 0 || g.n <= 0) return;
   if constexpr (std::is_same_v<T, BFloat16>) {
     const bool some = g.k > 0 && g.alpha != 0 && !is_tiny(g);
+    if (some && g.n == 1 && g.row == nullptr)  // a matrix times a vector
+      if (const GemmArgs<T> flipped = transposed(g); reads_all_in_place(flipped))
+        return run_pairs(flipped);
     if (some && suits_pairs(g)) return run_pairs(g);
   }
   const bool empty = g.k <= 0 || g.alpha == accumulate_t<T>(0);

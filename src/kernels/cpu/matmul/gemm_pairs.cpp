@@ -284,20 +284,30 @@ void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloa
 void in_place_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
   const bool by_rows = p.b_cs == 1;
   const InPlaceKernel kernel = by_rows ? wide_kernel(p.m) : column_kernel(p.m);
-  const int64_t step = by_rows ? wide_panels * width : width, tiles = ceil_div(p.n, step);
-  const Scratch<Pair> left(p.m * pitch);
-  pack_rows(left.get(), p.a, p.a_rs, p.a_cs, p.m, p.k, 0);
-  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * step));
+  const int64_t width_at_once = by_rows ? wide_panels * width : width;
+  const int64_t tiles = ceil_div(p.n, width_at_once), left_size = p.m * pitch;
+  const Scratch<Pair> left(ceil_div(p.k, pair_steps) * left_size);
+  for (int64_t step = 0; step < p.k; step += pair_steps)
+    pack_rows(left.get() + step / pair_steps * left_size, p.a + step * p.a_cs, p.a_rs, p.a_cs, p.m,
+              min_of(p.k - step, pair_steps), 0);
+  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * width_at_once));
   parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
     const PairScope scope;
-    alignas(vector_bytes) float sums[max_column_rows * wide_panels * width];
-    for (int64_t col = begin * step; col < min_of(end * step, p.n); col += step) {
-      const int64_t columns = min_of(step, p.n - col);
-      kernel({p.k, left.get(), p.b + col * p.b_cs, by_rows ? p.b_rs : p.b_cs, columns, sums});
+    constexpr int64_t most = max_column_rows * wide_panels * width;
+    alignas(vector_bytes) float sums[most], more[most];
+    for (int64_t col = begin * width_at_once; col < min_of(end * width_at_once, p.n);
+         col += width_at_once) {
+      const int64_t columns = min_of(width_at_once, p.n - col);
+      for (int64_t step = 0; step < p.k; step += pair_steps) {
+        kernel({min_of(p.k - step, pair_steps), left.get() + step / pair_steps * left_size,
+                p.b + step * p.b_rs + col * p.b_cs, by_rows ? p.b_rs : p.b_cs, columns,
+                step == 0 ? sums : more});
+        for (int64_t i = 0; step > 0 && i < p.m * width_at_once; ++i) sums[i] += more[i];
+      }
       if (is_plain(result))
-        narrow_rows(result.c + col, result.c_rs, sums, step, p.m, columns);
+        narrow_rows(result.c + col, result.c_rs, sums, width_at_once, p.m, columns);
       else
-        epilogue_part(result, 0, p.m, col, columns, sums, step);
+        epilogue_part(result, 0, p.m, col, columns, sums, width_at_once);
     }
   });
 }

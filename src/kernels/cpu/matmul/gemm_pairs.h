@@ -23,8 +23,8 @@ void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& r
 // A.
 void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
-// The same for very few rows: up to max_wide_rows where rows of B are dense, else max_column_rows
-// where its columns are.
+// The same for very few rows and any p.k: up to max_wide_rows where rows of B are dense, else
+// max_column_rows where its columns are.
 void in_place_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
 // The same for few rows of A: each thread packs the panels of B that it multiplies, one at a time,
