@@ -1,5 +1,6 @@
 """Products of bfloat16 whose operands end where memory does: nothing behind them is touched."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,7 @@ print(count)
 def test_nothing_behind_the_operands_is_touched(pairs):
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        env={"PYTHONPATH": str(PACKAGE), "FACULA_PAIRS": pairs},
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "FACULA_PAIRS": pairs},
         capture_output=True,
         text=True,
     )
