@@ -186,12 +186,12 @@ inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
-  debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
   const bool direct = reads_pairs_in_place(g), own = packs_own_panels(g);
-  const bool in_place = reads_all_in_place(g);
+  const bool in_place = reads_all_in_place(g), few = in_place || direct || own;
+  debug::print_route(has_amx() && !few ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   for (int64_t col = 0; col < g.n; col += most_columns) {
-    const int64_t cols = in_place || direct || own ? g.n : min_of(most_columns, g.n - col);
+    const int64_t cols = few ? g.n : min_of(most_columns, g.n - col);
     const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);
     const Product<float, BFloat16> p = {part.m,    part.n, part.k,    part.a,    part.a_rs,
                                         part.a_cs, part.b, part.b_rs, part.b_cs, nullptr,

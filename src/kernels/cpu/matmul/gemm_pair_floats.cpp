@@ -34,15 +34,14 @@ template <int M, int N>
 template <int M>
 [[gnu::always_inline]] inline void widen_rows(float (&left)[M][2 * chunk], const Pair* a,
                                               int64_t count) {
-  const __m512i second = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
   for (int64_t p = 0; p < count; p += lanes) {
     const int64_t here = min_of(count - p, lanes);
     const auto keep = static_cast<__mmask16>((1u << here) - 1);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      const __m512i pairs = _mm512_maskz_loadu_epi32(keep, a + i * pitch + p);
-      _mm512_store_si512(left[i] + p, _mm512_and_si512(pairs, second));
-      _mm512_store_si512(left[i] + chunk + p, _mm512_slli_epi32(pairs, 16));
+      const PairTerms terms = split_pairs(_mm512_maskz_loadu_epi32(keep, a + i * pitch + p));
+      _mm512_store_ps(left[i] + p, terms.second);
+      _mm512_store_ps(left[i] + chunk + p, terms.first);
     }
   }
 }
@@ -107,12 +106,7 @@ struct ByFloats {
     const auto add_row = [&](const BFloat16* row, int64_t at) __attribute__((always_inline)) {
       __builtin_prefetch(row + ahead * t.b_rs);
       __builtin_prefetch(row + ahead * t.b_rs + width - 1);
-      const __m512i halves = _mm512_maskz_loadu_epi16(mask, row);
-      const __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(halves));
-      const __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(halves, 1));
-      const __m512 right[2] = {_mm512_castsi512_ps(_mm512_slli_epi32(low, 16)),
-                               _mm512_castsi512_ps(_mm512_slli_epi32(high, 16))};
-      add_term(sum, left, at, right);
+      add_term(sum, left, at, widen_elements(_mm512_maskz_loadu_epi16(mask, row)).halves);
     };
     const int64_t pairs = ceil_div(t.k, int64_t{2});
     for (int64_t first = 0; first < pairs; first += chunk) {

@@ -13,12 +13,11 @@ struct FloatRow {
   alignas(vector_bytes) float second[pair_depth], first[pair_depth];
 
   void widen(const Pair* from, int64_t pairs) {
-    const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
     for (int64_t p = 0; p < pairs; p += lanes) {
       const auto keep = static_cast<__mmask16>((1u << min_of(pairs - p, lanes)) - 1);
-      const __m512i both = _mm512_maskz_loadu_epi32(keep, from + p);
-      _mm512_store_si512(second + p, _mm512_and_si512(both, high));
-      _mm512_store_si512(first + p, _mm512_maskz_slli_epi32(0xffff, both, 16));
+      const PairTerms terms = split_pairs(_mm512_maskz_loadu_epi32(keep, from + p));
+      _mm512_store_ps(second + p, terms.second);
+      _mm512_store_ps(first + p, terms.first);
     }
   }
 };
@@ -50,7 +49,6 @@ void column_tile(const InPlaceTile& t) {
   __m512 sum[M][2];
 #pragma GCC unroll 4
   for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
-  const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
   for (int64_t first = 0; first < pairs; first += lanes) {
     const int64_t count = min_of(pairs - first, lanes), elements = min_of(t.k - 2 * first, width);
     const auto within = static_cast<__mmask32>((uint64_t{1} << elements) - 1);
@@ -63,13 +61,12 @@ void column_tile(const InPlaceTile& t) {
 #pragma GCC unroll 16
       for (int64_t p = 0; p < lanes; ++p) {
         if (p >= count) break;
-        const auto both = reinterpret_cast<__m512i>(square.rows[p]);
-        const __m512 second = _mm512_castsi512_ps(_mm512_and_si512(both, high));
-        const __m512 low = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, both, 16));
+        const PairTerms b = split_pairs(reinterpret_cast<__m512i>(square.rows[p]));
 #pragma GCC unroll 4
         for (int i = 0; i < M; ++i) {
-          sum[i][g] = _mm512_fmadd_ps(_mm512_set1_ps(rows[i].second[first + p]), second, sum[i][g]);
-          sum[i][g] = _mm512_fmadd_ps(_mm512_set1_ps(rows[i].first[first + p]), low, sum[i][g]);
+          sum[i][g] =
+              _mm512_fmadd_ps(_mm512_set1_ps(rows[i].second[first + p]), b.second, sum[i][g]);
+          sum[i][g] = _mm512_fmadd_ps(_mm512_set1_ps(rows[i].first[first + p]), b.first, sum[i][g]);
         }
       }
     }
@@ -87,16 +84,13 @@ template <int M>
 #pragma GCC unroll 4
   for (int g = 0; g < wide_panels; ++g) {
     __builtin_prefetch(row + ahead + g * width);
-    const __m512i halves = _mm512_maskz_loadu_epi16(masks[g], row + g * width);
+    const WideElements right = widen_elements(_mm512_maskz_loadu_epi16(masks[g], row + g * width));
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
-      const __m256i half = h == 0 ? _mm512_castsi512_si256(halves)
-                                  : _mm512_maskz_extracti64x4_epi64(0xff, halves, 1);
-      const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, half);
-      const __m512 right = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i)
-        sum[i][2 * g + h] = _mm512_fmadd_ps(_mm512_set1_ps(factors[i]), right, sum[i][2 * g + h]);
+        sum[i][2 * g + h] =
+            _mm512_fmadd_ps(_mm512_set1_ps(factors[i]), right.halves[h], sum[i][2 * g + h]);
     }
   }
 }

@@ -55,6 +55,29 @@ class PairScope {
   return low->bits | (high ? static_cast<Pair>(high->bits) << 16 : 0);
 }
 
+// The elements of pairs as floats.
+struct PairTerms {
+  __m512 first, second;
+};
+[[gnu::always_inline]] inline PairTerms split_pairs(__m512i pairs) {
+  const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  return {_mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, pairs, 16)),
+          _mm512_castsi512_ps(_mm512_and_si512(pairs, high))};
+}
+
+// 32 elements as floats, in order.
+struct WideElements {
+  __m512 halves[2];
+};
+[[gnu::always_inline]] inline WideElements widen_elements(__m512i elements) {
+  const auto widen = [](__m256i half) __attribute__((always_inline)) {
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, half);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
+  };
+  return {{widen(_mm512_castsi512_si256(elements)),
+           widen(_mm512_maskz_extracti64x4_epi64(0xff, elements, 1))}};
+}
+
 // Two vectors interleaved element by element, as two vectors of pairs.
 struct ZippedPairs {
   __m512i first, second;
